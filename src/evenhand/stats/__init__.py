@@ -1,0 +1,1 @@
+"""Statistics that know nothing of fairness: arrays and counts in, estimates out."""
