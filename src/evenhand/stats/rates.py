@@ -1,0 +1,387 @@
+"""Rates, gaps, ratios and paired gaps of counts: score intervals and tests.
+
+Every array function broadcasts, takes real-valued (effective) counts and the critical value `z`,
+so that a family interval is the same formula with a larger `z`. Undefined is NaN.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import betainc, gammaln, ndtr
+
+from evenhand.errors import UsageError
+from evenhand.stats.estimate import Estimate, FloatArray, critical, number
+
+Interval = tuple[FloatArray, FloatArray]
+
+
+def wilson(hits: ArrayLike, n: ArrayLike, *, z: ArrayLike) -> Interval:
+    """Wilson score interval of a rate; NaN where there are no cases.
+
+    Examples:
+        >>> low, high = wilson(8, 10, z=1.959964)
+        >>> print(f"{low:.3f} {high:.3f}")
+        0.490 0.943
+    """
+    hits, n, z = _arrays(hits, n, z)
+    with np.errstate(all="ignore"):
+        share = hits / n
+        shrink = 1 + z**2 / n
+        centre = (share + z**2 / (2 * n)) / shrink
+        half = z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2)) / shrink
+        # At 0 and n the limits are exactly 0 and 1; rounding must not move them.
+        low = np.where(hits <= 0, 0.0, np.maximum(centre - half, 0.0))
+        high = np.where(hits >= n, 1.0, np.minimum(centre + half, 1.0))
+        defined = n > 0
+        return np.where(defined, low, np.nan), np.where(defined, high, np.nan)
+
+
+def newcombe(
+    hits: ArrayLike,
+    n: ArrayLike,
+    hits_reference: ArrayLike,
+    n_reference: ArrayLike,
+    *,
+    z: ArrayLike,
+) -> Interval:
+    """Newcombe hybrid-score interval of the gap, group − reference.
+
+    Examples:
+        >>> low, high = newcombe(56, 70, 48, 80, z=1.959964)
+        >>> print(f"{low:.4f} {high:.4f}")
+        0.0524 0.3339
+    """
+    hits, n, hits_reference, n_reference = _arrays(hits, n, hits_reference, n_reference)
+    low, high = wilson(hits, n, z=z)
+    low_reference, high_reference = wilson(hits_reference, n_reference, z=z)
+    with np.errstate(all="ignore"):
+        share, reference = hits / n, hits_reference / n_reference
+    gap = share - reference
+    down = np.hypot(share - low, high_reference - reference)
+    up = np.hypot(high - share, reference - low_reference)
+    return np.maximum(gap - down, -1.0), np.minimum(gap + up, 1.0)
+
+
+def miettinen_nurminen_variance(
+    hits: ArrayLike,
+    n: ArrayLike,
+    hits_reference: ArrayLike,
+    n_reference: ArrayLike,
+    *,
+    gap: ArrayLike,
+) -> FloatArray:
+    """Variance of the observed gap if the true gap were `gap`, by the restricted likelihood.
+
+    The restricted maximum is the closed-form root of a cubic (Miettinen & Nurminen 1985).
+    """
+    k1, n1, k2, n2, gap = _arrays(hits, n, hits_reference, n_reference, gap)
+    with np.errstate(all="ignore"):
+        total = n1 + n2
+        third = ((n1 + 2 * n2) * gap - total - k1 - k2) / (3 * total)
+        l1 = ((n2 * gap - total - 2 * k2) * gap + k1 + k2) / total
+        l0 = k2 * gap * (1 - gap) / total
+        q = third**3 - third * l1 / 2 + l0 / 2
+        root = np.sqrt(np.maximum(third**2 - l1 / 3, 0.0))
+        signed = np.where(q < 0, -root, root)
+        # Where the root is 0 the cubic has one triple root and the angle does not matter.
+        cosine = np.where(root > 1e-9, np.clip(q / signed**3, -1.0, 1.0), 0.0)
+        reference = 2 * signed * np.cos((np.pi + np.arccos(cosine)) / 3) - third
+        reference = np.clip(reference, np.maximum(0.0, -gap), np.minimum(1.0, 1 - gap))
+        share = np.clip(reference + gap, 0.0, 1.0)
+        spread = share * (1 - share) / n1 + reference * (1 - reference) / n2
+        return np.asarray(spread * total / (total - 1))
+
+
+def miettinen_nurminen_score(
+    hits: ArrayLike,
+    n: ArrayLike,
+    hits_reference: ArrayLike,
+    n_reference: ArrayLike,
+    *,
+    gap: ArrayLike,
+) -> FloatArray:
+    """Score statistic, standard normal if the true gap is `gap`; positive when more was seen."""
+    k1, n1, k2, n2, gap = _arrays(hits, n, hits_reference, n_reference, gap)
+    variance = miettinen_nurminen_variance(k1, n1, k2, n2, gap=gap)
+    with np.errstate(all="ignore"):
+        excess = k1 / n1 - k2 / n2 - gap
+        score = excess / np.sqrt(variance)
+        # No variance and no excess, as at 0 of 10 against 0 of 10: nothing speaks against the gap.
+        return np.asarray(np.where((excess == 0) & (variance == 0), 0.0, score))
+
+
+def miettinen_nurminen(
+    hits: ArrayLike,
+    n: ArrayLike,
+    hits_reference: ArrayLike,
+    n_reference: ArrayLike,
+    *,
+    z: ArrayLike,
+) -> Interval:
+    """Miettinen–Nurminen score interval of the gap, group − reference.
+
+    All gaps that the score test does not reject; swapping the groups mirrors it.
+
+    Examples:
+        >>> low, high = miettinen_nurminen(56, 70, 48, 80, z=1.959964)
+        >>> print(f"{low:.4f} {high:.4f}")
+        0.0528 0.3382
+    """
+    k1, n1, k2, n2, z = np.broadcast_arrays(*_arrays(hits, n, hits_reference, n_reference, z))
+    with np.errstate(all="ignore"):
+        gap = k1 / n1 - k2 / n2
+
+    def rejected(candidate: FloatArray) -> FloatArray:
+        variance = miettinen_nurminen_variance(k1, n1, k2, n2, gap=candidate)
+        return np.asarray((gap - candidate) ** 2 - z**2 * variance)
+
+    inside, outside = np.stack([gap, gap]), np.stack([-np.ones_like(gap), np.ones_like(gap)])
+    low, high = bisect(rejected, inside, outside)
+    defined = np.isfinite(gap) & (n1 + n2 > 1)
+    return np.where(defined, low, np.nan), np.where(defined, high, np.nan)
+
+
+def miettinen_nurminen_p(
+    hits: ArrayLike, n: ArrayLike, hits_reference: ArrayLike, n_reference: ArrayLike
+) -> FloatArray:
+    """Two-sided p of equal rates by the Miettinen–Nurminen score test; also the test of ratio 1.
+
+    1 where nobody or everybody in both groups is a hit: nothing speaks against equal rates.
+
+    Examples:
+        >>> round(float(miettinen_nurminen_p(56, 70, 48, 80)), 4)
+        0.0083
+    """
+    k1, n1, k2, n2 = _arrays(hits, n, hits_reference, n_reference)
+    with np.errstate(all="ignore"):
+        total = n1 + n2
+        pooled = (k1 + k2) / total
+        variance = pooled * (1 - pooled) * (1 / n1 + 1 / n2) * total / (total - 1)
+        score = (k1 / n1 - k2 / n2) / np.sqrt(variance)
+        p = 2 * ndtr(-np.abs(score))
+        alike = (pooled <= 0) | (pooled >= 1)
+        defined = (n1 > 0) & (n2 > 0) & (total > 1)
+        return np.where(defined, np.where(alike, 1.0, p), np.nan)
+
+
+def koopman(
+    hits: ArrayLike,
+    n: ArrayLike,
+    hits_reference: ArrayLike,
+    n_reference: ArrayLike,
+    *,
+    z: ArrayLike,
+) -> Interval:
+    """Koopman score interval of the ratio, group ÷ reference.
+
+    Without hits in the reference the ratio itself is undefined, but its lower limit exists and
+    the upper one is infinite; without hits in either the interval is [0, infinity].
+
+    Examples:
+        >>> low, high = koopman(56, 70, 48, 80, z=1.959964)
+        >>> print(f"{low:.4f} {high:.4f}")
+        1.0798 1.6708
+    """
+    k1, n1, k2, n2, z = np.broadcast_arrays(*_arrays(hits, n, hits_reference, n_reference, z))
+    with np.errstate(all="ignore"):
+        share, reference = k1 / n1, k2 / n2
+        centre = np.clip(np.log(share / reference), -_LOG_END, _LOG_END)
+    # With neither side a hit nothing is rejected; any centre will do.
+    centre = np.where((k1 <= 0) & (k2 <= 0), 0.0, centre)
+
+    def rejected(log_ratio: FloatArray) -> FloatArray:
+        with np.errstate(all="ignore"):
+            ratio = np.exp(log_ratio)
+            linear = ratio * (n1 + k2) + k1 + n2
+            root = np.sqrt(np.maximum(linear**2 - 4 * ratio * (n1 + n2) * (k1 + k2), 0.0))
+            # The smaller root, written so that nothing cancels.
+            p2 = np.clip(2 * (k1 + k2) / (linear + root), 0.0, 1.0)
+            p1 = np.clip(ratio * p2, 0.0, 1.0)
+            variance = p1 * (1 - p1) / n1 + ratio**2 * p2 * (1 - p2) / n2
+            return np.asarray((share - ratio * reference) ** 2 - z**2 * variance)
+
+    ends = np.stack([np.full_like(centre, -_LOG_END), np.full_like(centre, _LOG_END)])
+    low, high = np.exp(bisect(rejected, np.stack([centre, centre]), ends))
+    defined = (n1 > 0) & (n2 > 0)
+    low = np.where(k1 <= 0, 0.0, low)
+    high = np.where(k2 <= 0, np.inf, high)
+    return np.where(defined, low, np.nan), np.where(defined, high, np.nan)
+
+
+def agresti_min(b: ArrayLike, c: ArrayLike, n: ArrayLike, *, z: ArrayLike) -> Interval:
+    """Agresti–Min interval of the paired gap (b − c) ÷ n.
+
+    `b` counts the pairs that are a hit on the first side only, `c` on the second only.
+
+    Examples:
+        >>> low, high = agresti_min(14, 5, 200, z=1.959964)
+        >>> print(f"{low:.4f} {high:.4f}")
+        0.0016 0.0875
+    """
+    b, c, n, z = _arrays(b, c, n, z)
+    with np.errstate(all="ignore"):
+        centre = (b - c) / (n + 2)
+        half = z * np.sqrt(((b + c + 1) / (n + 2) - centre**2) / (n + 2))
+        defined = n > 0
+        low, high = np.maximum(centre - half, -1.0), np.minimum(centre + half, 1.0)
+        return np.where(defined, low, np.nan), np.where(defined, high, np.nan)
+
+
+def mcnemar_mid_p(b: ArrayLike, c: ArrayLike) -> FloatArray:
+    """McNemar mid-p of equal paired rates, two-sided; 1 where no pair differs.
+
+    Examples:
+        >>> round(float(mcnemar_mid_p(14, 5)), 4)
+        0.0414
+    """
+    b, c = _arrays(b, c)
+    total, least = b + c, np.minimum(b, c)
+    with np.errstate(all="ignore"):
+        up_to = betainc(total - least, least + 1, 0.5)
+        ways = gammaln(total + 1) - gammaln(least + 1) - gammaln(total - least + 1)
+        p = 2 * up_to - np.exp(ways - total * np.log(2))
+    return np.where(total > 0, np.minimum(p, 1.0), np.where(total == 0, 1.0, np.nan))
+
+
+def rate(hits: float, n: float, *, level: float = 0.95) -> Estimate:
+    """Share of hits among n cases, with its Wilson score interval.
+
+    Wilson rather than Wald: small groups are the usual case in an audit, and the Wald
+    interval leaves [0, 1] or collapses to a point there (Brown, Cai & DasGupta 2001).
+
+    Examples:
+        >>> print(rate(8, 10))
+        0.800 [0.490, 0.943] n=10
+        >>> print(rate(0, 0))
+        undefined: no cases in the group
+    """
+    _check("hits", hits, n)
+    if n == 0:
+        return Estimate.none("no cases in the group", level=level, n=0, method="wilson")
+    low, high = wilson(hits, n, z=critical(level))
+    return Estimate(
+        value=hits / n, low=float(low), high=float(high), level=level, n=n, method="wilson"
+    )
+
+
+def gap(
+    hits: float, n: float, hits_reference: float, n_reference: float, *, level: float = 0.95
+) -> Estimate:
+    """Rate of the group minus rate of the reference: Newcombe interval, Miettinen–Nurminen p.
+
+    Examples:
+        >>> print(gap(56, 70, 48, 80))
+        0.200 [0.052, 0.334] n=70 against n=80
+        >>> print(gap(3, 10, 0, 0))
+        undefined: no cases in the reference
+    """
+    _check("hits", hits, n)
+    _check("hits_reference", hits_reference, n_reference)
+    reason = _nobody(n, n_reference)
+    if reason:
+        return Estimate.none(reason, level=level, n=n, n_reference=n_reference, method="newcombe")
+    low, high = newcombe(hits, n, hits_reference, n_reference, z=critical(level))
+    return Estimate(
+        value=hits / n - hits_reference / n_reference,
+        low=float(low),
+        high=float(high),
+        level=level,
+        n=n,
+        n_reference=n_reference,
+        p=number(float(miettinen_nurminen_p(hits, n, hits_reference, n_reference))),
+        method="newcombe",
+    )
+
+
+def ratio(
+    hits: float, n: float, hits_reference: float, n_reference: float, *, level: float = 0.95
+) -> Estimate:
+    """Rate of the group divided by rate of the reference: Koopman interval, score test of 1.
+
+    Without hits in the reference the value is undefined; `low` then still holds.
+
+    Examples:
+        >>> print(ratio(56, 70, 48, 80))
+        1.333 [1.080, 1.671] n=70 against n=80
+        >>> print(ratio(3, 10, 0, 10))
+        undefined: no hits in the reference
+    """
+    _check("hits", hits, n)
+    _check("hits_reference", hits_reference, n_reference)
+    reason = _nobody(n, n_reference)
+    if reason:
+        return Estimate.none(reason, level=level, n=n, n_reference=n_reference, method="koopman")
+    low, high = koopman(hits, n, hits_reference, n_reference, z=critical(level))
+    return Estimate(
+        value=(hits / n) / (hits_reference / n_reference) if hits_reference else None,
+        low=float(low),
+        high=number(float(high)),
+        level=level,
+        n=n,
+        n_reference=n_reference,
+        p=number(float(miettinen_nurminen_p(hits, n, hits_reference, n_reference))),
+        method="koopman",
+        undefined=None if hits_reference else "no hits in the reference",
+    )
+
+
+def paired_gap(b: float, c: float, n: float, *, level: float = 0.95) -> Estimate:
+    """Paired gap (b − c) ÷ n over n pairs: Agresti–Min interval, McNemar mid-p.
+
+    Examples:
+        >>> print(paired_gap(14, 5, 200))
+        0.045 [0.002, 0.088] n=200
+        >>> print(paired_gap(0, 0, 0))
+        undefined: no pairs
+    """
+    _check("b + c", b + c, n)
+    if n == 0:
+        return Estimate.none("no pairs", level=level, n=0, method="agresti-min")
+    low, high = agresti_min(b, c, n, z=critical(level))
+    return Estimate(
+        value=(b - c) / n,
+        low=float(low),
+        high=float(high),
+        level=level,
+        n=n,
+        p=float(mcnemar_mid_p(b, c)),
+        method="agresti-min",
+    )
+
+
+def bisect(
+    rejected: Callable[[FloatArray], FloatArray], inside: FloatArray, outside: FloatArray
+) -> FloatArray:
+    """Where `rejected` turns positive between a point inside an interval and one outside.
+
+    A point inside all the way to the end gives the end.
+    """
+    for _ in range(_HALVINGS):
+        middle = (inside + outside) / 2
+        out = rejected(middle) > 0
+        outside = np.where(out, middle, outside)
+        inside = np.where(out, inside, middle)
+    return (inside + outside) / 2
+
+
+# Halvings of [−1, 1] to 1e-14; ratios are looked for between exp(−30) and exp(30).
+_HALVINGS = 48
+_LOG_END = 30.0
+
+
+def _arrays(*values: ArrayLike) -> tuple[FloatArray, ...]:
+    return tuple(np.asarray(value, dtype=np.float64) for value in values)
+
+
+def _nobody(n: float, n_reference: float) -> str | None:
+    if n == 0:
+        return "no cases in the group"
+    return "no cases in the reference" if n_reference == 0 else None
+
+
+def _check(name: str, hits: float, n: float) -> None:
+    if not 0 <= hits <= n:
+        raise UsageError(
+            f"{name}={hits:g} of n={n:g} is not a count of cases. {name} must lie between 0 and n."
+        )
