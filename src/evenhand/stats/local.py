@@ -1,0 +1,310 @@
+"""Prevalence at a threshold: tricube local regression of a 0/1 truth on a score, per group.
+
+With u = (s−t)/h and w = (1−|u|³)³ inside |u| < 1, everything but HC3 is a function of a few
+sums per group (`LocalMoments`), so it can be computed wherever the rows are.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evenhand.errors import DataError, UsageError
+from evenhand.stats.estimate import FloatArray
+
+Robust = Literal["HC0", "HC1"]
+
+
+def tricube(u: ArrayLike) -> FloatArray:
+    """Tricube kernel weight (1−|u|³)³ inside (−1, 1), else 0.
+
+    Examples:
+        >>> tricube([0.0, 0.5, 1.0]).round(4).tolist()
+        [1.0, 0.6699, 0.0]
+    """
+    distance = np.minimum(np.abs(np.asarray(u, dtype=float)), 1.0)
+    return np.asarray((1.0 - distance**3) ** 3)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalMoments:
+    """Sums around the threshold, one row per group.
+
+    With sampling weights ω, `weight` holds Σωwuᵏ, `outcome` Σωwyuᵏ, `squared` Σω²w²uᵏ and
+    `squared_outcome` Σω²w²yuᵏ. A local quadratic needs powers 0..4, 0..2, 0..8 and 0..6; a local
+    linear alone 0..2, 0..1, 0..4 and 0..3. `n` counts rows inside the bandwidth, `n_below` those
+    of them under the threshold (to tell a boundary), where the engine counted them.
+    """
+
+    n: FloatArray
+    weight: FloatArray
+    outcome: FloatArray
+    squared: FloatArray
+    squared_outcome: FloatArray
+    n_below: FloatArray | None = None
+
+    @property
+    def degree(self) -> int:
+        """Highest polynomial that these sums allow, 1 or 2."""
+        return 2 if self.weight.shape[1] >= 5 else 1
+
+    @property
+    def n_effective(self) -> FloatArray:
+        """Kish's effective number of rows, (Σw)²/Σw²."""
+        top, bottom = self.weight[:, 0] ** 2, self.squared[:, 0]
+        return np.divide(top, bottom, out=np.zeros_like(top), where=bottom > 0)
+
+
+def local_moments(
+    scores: ArrayLike,
+    *,
+    truth: ArrayLike,
+    threshold: ArrayLike,
+    bandwidth: ArrayLike,
+    groups: ArrayLike | None = None,
+    n_groups: int | None = None,
+    weights: ArrayLike | None = None,
+) -> LocalMoments:
+    """The 25 sums of the local quadratic from rows, one row per group.
+
+    `groups` are group numbers from 0; `threshold` and `bandwidth` are one number or one each.
+
+    Examples:
+        >>> found = local_moments([0.4, 0.5, 0.6], truth=[0, 1, 1], threshold=0.5, bandwidth=0.2)
+        >>> found.n.tolist(), found.weight[0].round(3).tolist()
+        ([3.0], [2.34, 0.0, 0.335, 0.0, 0.084])
+    """
+    s, y = np.asarray(scores, dtype=float), np.asarray(truth, dtype=float)
+    which = np.zeros(s.size, dtype=np.intp) if groups is None else np.asarray(groups, dtype=np.intp)
+    count = n_groups if n_groups is not None else int(which.max(initial=0)) + 1
+    omega = np.ones(s.size) if weights is None else np.asarray(weights, dtype=float)
+    t, h = _per_group(threshold, count), _bandwidth(bandwidth, count)
+    u = (s - t[which]) / h[which]
+    near = np.abs(u) < 1
+    return _sum_up(u[near], y[near], omega[near], omega[near] ** 2, which[near], count)
+
+
+def _sum_up(
+    u: FloatArray,
+    y: FloatArray,
+    omega: FloatArray,
+    omega_squared: FloatArray,
+    which: NDArray[np.intp],
+    count: int,
+    rows: FloatArray | None = None,
+) -> LocalMoments:
+    """Sums by group of rows, or of cells that stand for `rows` rows each."""
+    kernel = tricube(u)
+    first, second = omega * kernel, omega_squared * kernel**2
+    rows = np.ones(u.size) if rows is None else rows
+
+    def sums(base: FloatArray, highest: int) -> FloatArray:
+        return np.column_stack(
+            [np.bincount(which, base * u**k, minlength=count) for k in range(highest + 1)]
+        )
+
+    return LocalMoments(
+        n=np.bincount(which, rows, minlength=count).astype(float),
+        n_below=np.bincount(which, rows * (u < 0), minlength=count).astype(float),
+        weight=sums(first, 4),
+        outcome=sums(first * y, 2),
+        squared=sums(second, 8),
+        squared_outcome=sums(second * y, 6),
+    )
+
+
+def _per_group(value: ArrayLike, count: int) -> FloatArray:
+    return np.broadcast_to(np.asarray(value, dtype=float), (count,))
+
+
+def _bandwidth(value: ArrayLike, count: int) -> FloatArray:
+    h = _per_group(value, count)
+    # NaN is a bandwidth that no rule could give; it leaves its group without rows.
+    if np.any(h <= 0):
+        raise UsageError(
+            f"bandwidth={float(h[h <= 0][0]):g} is not above 0. "
+            "Give the distance from the threshold within which rows count."
+        )
+    return np.where(np.isnan(h), 1.0, h)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalFit:
+    """Local polynomial at the threshold: coefficients in powers of u and their covariance.
+
+    `coefficients[:, 0]` is the prevalence at the threshold. NaN where the window holds too few
+    distinct scores for the degree.
+    """
+
+    degree: int
+    coefficients: FloatArray
+    covariance: FloatArray
+    inverse: FloatArray
+
+    @property
+    def value(self) -> FloatArray:
+        """Prevalence at the threshold."""
+        return self.coefficients[:, 0]
+
+    @property
+    def standard_error(self) -> FloatArray:
+        """Robust standard error of the prevalence at the threshold."""
+        return np.asarray(np.sqrt(self.covariance[:, 0, 0]))
+
+
+def _hankel(powers: FloatArray, size: int) -> FloatArray:
+    """Matrices whose (i, j) entry is the sum with u to the power i + j."""
+    index = np.add.outer(np.arange(size), np.arange(size))
+    return powers[:, index]
+
+
+def _solve(gram: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Coefficients and inverse Gram matrix, NaN where it is singular."""
+    scale = gram[:, :1, :1]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        unit = np.where(scale > 0, gram / scale, 0.0)
+    smallest = np.linalg.eigvalsh(unit)[:, 0]
+    # Rows at too few distinct scores leave an eigenvalue of rounding size, near 1e-16.
+    usable = (gram[:, 0, 0] > 0) & (smallest > 1e-11)
+    safe = np.where(usable[:, None, None], gram, np.eye(gram.shape[1]))
+    inverse = np.where(usable[:, None, None], np.linalg.inv(safe), np.nan)
+    return np.einsum("gij,gj->gi", inverse, right), inverse
+
+
+def local_fit(moments: LocalMoments, *, degree: int = 1, robust: Robust = "HC1") -> LocalFit:
+    """Weighted least squares of truth on powers of u, with its sandwich covariance.
+
+    Kernel weights are no precisions, so the naive covariance is wrong.
+
+    Examples:
+        >>> sums = local_moments([0.3, 0.4, 0.5, 0.6, 0.7], truth=[0, 0, 1, 0, 1],
+        ...                      threshold=0.5, bandwidth=0.3)
+        >>> fit = local_fit(sums)
+        >>> f"{fit.value[0]:.3f} ± {fit.standard_error[0]:.3f}"
+        '0.387 ± 0.302'
+    """
+    if degree not in (1, 2) or degree > moments.degree:
+        raise UsageError(
+            f"degree={degree} needs sums that were not taken. Use 1, or 2 with all 25 sums."
+        )
+    k = degree + 1
+    coefficients, inverse = _solve(_hankel(moments.weight, k), moments.outcome[:, :k])
+    # Σw²(y − x'β)²xx' expands into sums because y² = y.
+    squares = np.zeros((len(coefficients), 2 * degree + 1))
+    for i in range(k):
+        for j in range(k):
+            squares[:, i + j] += coefficients[:, i] * coefficients[:, j]
+    meat = _hankel(moments.squared_outcome, k)
+    for i in range(k):
+        shifted = _hankel(moments.squared_outcome[:, i:], k)
+        meat = meat - 2.0 * coefficients[:, i, None, None] * shifted
+    for i in range(2 * degree + 1):
+        meat = meat + squares[:, i, None, None] * _hankel(moments.squared[:, i:], k)
+    covariance = inverse @ meat @ inverse
+    if robust == "HC1":
+        spare = moments.n - k
+        factor = np.where(spare > 0, moments.n / np.where(spare > 0, spare, 1.0), np.nan)
+        covariance = covariance * factor[:, None, None]
+    return LocalFit(
+        degree=degree, coefficients=coefficients, covariance=covariance, inverse=inverse
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterFit:
+    """Cluster-robust local fit: values and their covariance over groups, not only within them.
+
+    Groups that share clusters (one producer, many groups) are not independent; `covariance` is
+    the full groups × groups matrix of the prevalences, `clusters` counts clusters per group.
+    """
+
+    value: FloatArray
+    covariance: FloatArray
+    clusters: FloatArray
+
+    @property
+    def standard_error(self) -> FloatArray:
+        """Cluster-robust standard error of each group's prevalence."""
+        return np.asarray(np.sqrt(np.diag(self.covariance)))
+
+
+def cluster_fit(
+    weight: ArrayLike,
+    *,
+    outcome: ArrayLike,
+    groups: ArrayLike,
+    clusters: ArrayLike,
+    degree: int = 1,
+    n_groups: int | None = None,
+) -> ClusterFit:
+    """Local fit with cluster-robust errors from sums per (cluster, group).
+
+    `weight` holds Σwuᵏ for k up to 2·degree, `outcome` Σwyuᵏ for k up to degree, one row for
+    each pair of cluster and group that occurs. The factor is C/(C−1).
+
+    Examples:
+        >>> fit = cluster_fit([[1.0, 0.2, 0.5], [1.0, -0.3, 0.4], [0.5, 0.1, 0.3]],
+        ...                   outcome=[[1, 0.3], [0, 0], [0.5, 0.1]],
+        ...                   groups=[0, 0, 0], clusters=[0, 1, 2])
+        >>> f"{fit.value[0]:.3f} ± {fit.standard_error[0]:.3f}"
+        '0.600 ± 0.306'
+    """
+    k = degree + 1
+    powers, yes = np.asarray(weight, dtype=float), np.asarray(outcome, dtype=float)
+    if powers.shape[1] < 2 * degree + 1 or yes.shape[1] < k:
+        raise DataError(
+            f"A local polynomial of degree {degree} needs sums of powers 0 to {2 * degree}; "
+            f"{powers.shape[1]} were given. Take the missing sums."
+        )
+    which = np.asarray(groups, dtype=np.intp)
+    _, cluster = np.unique(np.asarray(clusters), return_inverse=True)
+    count = n_groups if n_groups is not None else int(which.max(initial=0)) + 1
+    gram = np.zeros((count, k, k))
+    right = np.zeros((count, k))
+    np.add.at(gram, which, _hankel(powers, k))
+    np.add.at(right, which, yes[:, :k])
+    coefficients, inverse = _solve(gram, right)
+    own = coefficients[which]
+    residual = yes[:, :k] - np.einsum("cij,cj->ci", _hankel(powers, k), own)
+    influence = np.zeros((int(cluster.max(initial=-1)) + 1, count))
+    np.add.at(influence, (cluster, which), np.einsum("cj,cj->c", inverse[which][:, 0], residual))
+    size = np.bincount(which[powers[:, 0] > 0], minlength=count).astype(float)
+    factor = np.where(size > 1, size / np.where(size > 1, size - 1, 1.0), np.nan)
+    absent = np.bincount(which, minlength=count) == 0
+    influence[:, absent] = np.nan
+    spread = np.sqrt(np.outer(factor, factor))
+    return ClusterFit(
+        value=coefficients[:, 0], covariance=influence.T @ influence * spread, clusters=size
+    )
+
+
+def window_mean(
+    scores: ArrayLike, *, truth: ArrayLike, threshold: float, half_width: float
+) -> tuple[float, float, int]:
+    """Mean truth within a window around the threshold, its Wald standard error and n.
+
+    For comparison only: it is biased wherever the density of scores slopes (`window_bias`).
+
+    Examples:
+        >>> window_mean([0.4, 0.5, 0.6], truth=[0, 1, 1], threshold=0.5, half_width=0.05)
+        (1.0, 0.0, 1)
+    """
+    s, y = np.asarray(scores, dtype=float), np.asarray(truth, dtype=float)
+    inside = y[np.abs(s - threshold) <= half_width]
+    if inside.size == 0:
+        return float("nan"), float("nan"), 0
+    mean = float(inside.mean())
+    return mean, float(np.sqrt(mean * (1 - mean) / inside.size)), int(inside.size)
+
+
+def window_bias(rate: float, *, half_width: float) -> float:
+    """Bias of the window mean where scores thin out as exp(−rate·s) and E[Y|s] = s.
+
+    Examples:
+        >>> round(window_bias(10.0, half_width=0.1), 4)
+        -0.0313
+    """
+    if rate == 0:
+        return 0.0
+    return 1.0 / rate - half_width / float(np.tanh(rate * half_width))
