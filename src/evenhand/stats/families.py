@@ -1,0 +1,179 @@
+"""Families of results: adjusted p-values and simultaneous critical values."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtri
+
+from evenhand.stats.estimate import FloatArray, critical
+
+
+def benjamini_hochberg(p: ArrayLike) -> FloatArray:
+    """P-values adjusted so that rejecting below q keeps the false discovery rate at q.
+
+    NaN stay NaN and do not count as members.
+
+    Examples:
+        >>> benjamini_hochberg([0.01, 0.04, 0.03, float("nan")]).tolist()
+        [0.03, 0.04, 0.04, nan]
+    """
+    return _step(p, lambda members: members / np.arange(1, members + 1), from_largest=True)
+
+
+def benjamini_yekutieli(p: ArrayLike) -> FloatArray:
+    """P-values adjusted for the false discovery rate under any dependence.
+
+    Examples:
+        >>> benjamini_yekutieli([0.01, 0.04, 0.03]).round(4).tolist()
+        [0.055, 0.0733, 0.0733]
+    """
+
+    def factors(members: int) -> FloatArray:
+        order = np.arange(1, members + 1)
+        return np.asarray(members / order * np.sum(1 / order))
+
+    return _step(p, factors, from_largest=True)
+
+
+def holm(p: ArrayLike) -> FloatArray:
+    """P-values adjusted so that the chance of any false rejection stays at the level.
+
+    Examples:
+        >>> holm([0.01, 0.04, 0.03]).tolist()
+        [0.03, 0.06, 0.06]
+    """
+    return _step(p, lambda members: np.arange(members, 0, -1.0), from_largest=False)
+
+
+def max_t_quantile(draws: ArrayLike, *, level: float = 0.95) -> float:
+    """Critical value that holds for all members at once: the `level` quantile of max|t|.
+
+    `draws` is (draws × members) of standardised statistics. Members that are NaN or never move
+    are left out; the result is never under z nor over Bonferroni's for the members used.
+
+    Examples:
+        >>> statistics = np.random.default_rng(0).standard_normal((4000, 10))
+        >>> round(max_t_quantile(statistics, level=0.95), 1)
+        2.8
+    """
+    statistics = np.asarray(draws, dtype=np.float64)
+    statistics = statistics.reshape(len(statistics), -1)
+    z = critical(level)
+    # A member that never moves has a range of 0; one with a NaN has a NaN range and fails too.
+    used = np.ptp(statistics, axis=0) > 0
+    members = int(used.sum())
+    if members <= 1:
+        return z
+    largest = np.abs(statistics if used.all() else statistics[:, used]).max(axis=1)
+    return float(np.clip(np.quantile(largest, level), z, bonferroni(level, members=members)))
+
+
+def bonferroni(level: float, *, members: int) -> float:
+    """Critical value of a family whose members share the error rate equally.
+
+    Examples:
+        >>> round(bonferroni(0.95, members=10), 3)
+        2.807
+    """
+    return float(-ndtri((1 - level) / (2 * max(members, 1))))
+
+
+def rate_covariance(
+    counts: ArrayLike, *, numerators: ArrayLike, denominators: ArrayLike
+) -> FloatArray:
+    """Covariance of rates that are read off the same table of counts.
+
+    `counts` is (groups × cells); `numerators` and `denominators` are (rates × cells) of 0 and 1,
+    a rate being the counts under its numerator by those under its denominator. The result is
+    (groups × rates × rates), the limit of what resampling the table gives; NaN where a rate has
+    no cases.
+
+    Examples:
+        >>> rate_covariance([[30, 70]], numerators=[[1, 0]], denominators=[[1, 1]]).round(6)
+        array([[[0.0021]]])
+    """
+    table = np.atleast_2d(np.asarray(counts, dtype=np.float64))
+    top, bottom = np.asarray(numerators, np.float64), np.asarray(denominators, np.float64)
+    n = table @ bottom.T
+    with np.errstate(all="ignore"):
+        rate = (table @ top.T) / n
+        # Influence of one more case in a cell on the rate; its count-weighted mean is 0.
+        influence = (top - rate[..., None] * bottom) / n[..., None]
+    return np.asarray((influence * table[:, None, :]) @ influence.transpose(0, 2, 1))
+
+
+def correlation(covariance: ArrayLike) -> FloatArray:
+    """Correlation matrices of covariance matrices (…, rates, rates); NaN without variance.
+
+    Examples:
+        >>> correlation([[4.0, -1.0], [-1.0, 1.0]]).tolist()
+        [[1.0, -0.5], [-0.5, 1.0]]
+    """
+    matrices = np.asarray(covariance, dtype=np.float64)
+    spread = np.sqrt(np.maximum(np.diagonal(matrices, axis1=-2, axis2=-1), 0.0))
+    with np.errstate(all="ignore"):
+        return np.asarray(matrices / (spread[..., :, None] * spread[..., None, :]))
+
+
+def group_normals(correlations: ArrayLike, *, draws: int = 2000, seed: int = 0) -> FloatArray:
+    """Normal draws (draws × groups × rates), correlated within a group, independent between.
+
+    `correlations` is (groups × rates × rates). A rate whose row holds NaN gets an independent
+    standard normal, for the caller to mask.
+
+    Examples:
+        >>> group_normals(np.eye(3)[None], draws=5).shape
+        (5, 1, 3)
+    """
+    blocks = np.array(correlations, dtype=np.float64)
+    groups, size, _ = blocks.shape
+    missing = ~np.isfinite(np.diagonal(blocks, axis1=1, axis2=2))
+    blocks[~np.isfinite(blocks)] = 0.0
+    blocks[missing[:, :, None] | missing[:, None, :]] = 0.0
+    index = np.arange(size)
+    blocks[:, index, index] = 1.0
+    values, vectors = np.linalg.eigh(blocks)
+    factor = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+    normals = np.random.default_rng(seed).standard_normal((groups, draws, size))
+    return np.asarray((normals @ factor.transpose(0, 2, 1)).transpose(1, 0, 2))
+
+
+def gap_statistics(normals: ArrayLike, *, errors: ArrayLike, reference: int) -> FloatArray:
+    """Standardised draws of the gaps to the reference group (draws × groups × rates).
+
+    `normals` as from `group_normals`; `errors` are the standard errors (groups × rates). The
+    reference's own column is NaN, and so is every gap without an error.
+
+    Examples:
+        >>> normals = group_normals(np.ones((2, 1, 1)))
+        >>> t = gap_statistics(normals, errors=[[0.1], [0.2]], reference=1)
+        >>> round(float(t[:, 0].std()), 1), bool(np.isnan(t[:, 1]).all())
+        (1.0, True)
+    """
+    spread = np.asarray(errors, dtype=np.float64)
+    noise = np.asarray(normals, dtype=np.float64) * spread
+    with np.errstate(all="ignore"):
+        statistics = noise - noise[:, reference : reference + 1]
+        statistics /= np.hypot(spread, spread[reference])
+    statistics[:, reference] = np.nan
+    return np.asarray(statistics)
+
+
+def _step(p: ArrayLike, factors: Callable[[int], FloatArray], *, from_largest: bool) -> FloatArray:
+    values = np.asarray(p, dtype=np.float64)
+    adjusted = np.full(values.shape, np.nan)
+    known = ~np.isnan(values)
+    members = values[known]
+    if members.size == 0:
+        return adjusted
+    order = np.argsort(members, kind="stable")
+    scaled = members[order] * factors(members.size)
+    if from_largest:
+        scaled = np.minimum.accumulate(scaled[::-1])[::-1]
+    else:
+        scaled = np.maximum.accumulate(scaled)
+    result = np.empty_like(scaled)
+    result[order] = np.minimum(scaled, 1.0)
+    adjusted[known] = result
+    return adjusted
