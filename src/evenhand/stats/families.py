@@ -8,6 +8,9 @@ from scipy.special import ndtri
 
 from evenhand.stats.estimate import FloatArray, critical
 
+_RIDGE = 1e-8
+_SLICE = 250
+
 
 def benjamini_hochberg(p: ArrayLike) -> FloatArray:
     """P-values adjusted so that rejecting below q keeps the false discovery rate at q.
@@ -133,10 +136,14 @@ def group_normals(correlations: ArrayLike, *, draws: int = 2000, seed: int = 0) 
     blocks[missing[:, :, None] | missing[:, None, :]] = 0.0
     index = np.arange(size)
     blocks[:, index, index] = 1.0
-    values, vectors = np.linalg.eigh(blocks)
-    factor = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
-    normals = np.random.default_rng(seed).standard_normal((groups, draws, size))
-    return np.asarray((normals @ factor.transpose(0, 2, 1)).transpose(1, 0, 2))
+    # Rates that sum to one make a block singular; the ridge changes no draw beyond 1e-4.
+    factor = _factor((blocks + _RIDGE * np.eye(size)) / (1 + _RIDGE))
+    # Slices so small that the linear algebra stays on one thread: waking threads for a product
+    # of this size takes ten times as long as the product on a busy machine.
+    slices = -(-draws // _SLICE)
+    normals = np.random.default_rng(seed).standard_normal((groups, slices, _SLICE, size))
+    correlated = (normals @ factor.transpose(0, 2, 1)[:, None]).reshape(groups, -1, size)
+    return np.asarray(correlated[:, :draws].transpose(1, 0, 2))
 
 
 def gap_statistics(normals: ArrayLike, *, errors: ArrayLike, reference: int) -> FloatArray:
@@ -177,3 +184,12 @@ def _step(p: ArrayLike, factors: Callable[[int], FloatArray], *, from_largest: b
     result[order] = np.minimum(scaled, 1.0)
     adjusted[known] = result
     return adjusted
+
+
+def _factor(blocks: FloatArray) -> FloatArray:
+    try:
+        return np.asarray(np.linalg.cholesky(blocks))
+    except np.linalg.LinAlgError:
+        # Not quite positive definite: the nearest that is, by dropping negative directions.
+        values, vectors = np.linalg.eigh(blocks)
+        return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :])
