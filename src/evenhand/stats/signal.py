@@ -177,8 +177,8 @@ def signal_detection(
     """Signal detection for each cell of counts, with delta-method errors.
 
     `prevalence` is that of what labelers see, passed in when the audited sample is enriched;
-    otherwise the share of positives among `items` distinct items (default: all labels). Cluster-
-    robust variances of z, and their covariance, replace the binomial ones where given.
+    otherwise the share of positives among labels, known from `items` distinct items (default: as
+    many as labels). Cluster-robust variances of z, and their covariance, replace binomial ones.
 
     Examples:
         >>> found = signal_detection(80, 20, 90, 810)
