@@ -53,7 +53,7 @@ class LocalMoments:
     def n_effective(self) -> FloatArray:
         """Kish's effective number of rows, (Σw)²/Σw²."""
         top, bottom = self.weight[:, 0] ** 2, self.squared[:, 0]
-        return np.divide(top, bottom, out=np.zeros_like(top), where=bottom > 0)
+        return np.divide(top, bottom, out=np.zeros(top.shape), where=bottom > 0)
 
 
 def local_moments(
@@ -102,7 +102,7 @@ def _sum_up(
     def sums(base: FloatArray, highest: int) -> FloatArray:
         return np.column_stack(
             [np.bincount(which, base * u**k, minlength=count) for k in range(highest + 1)]
-        )
+        ).astype(float)
 
     return LocalMoments(
         n=np.bincount(which, rows, minlength=count).astype(float),
@@ -150,7 +150,8 @@ class LocalFit:
     @property
     def standard_error(self) -> FloatArray:
         """Robust standard error of the prevalence at the threshold."""
-        return np.asarray(np.sqrt(self.covariance[:, 0, 0]))
+        # Rounding can leave a variance of 0 just below it.
+        return np.asarray(np.sqrt(np.maximum(self.covariance[:, 0, 0], 0.0)))
 
 
 def _hankel(powers: FloatArray, size: int) -> FloatArray:

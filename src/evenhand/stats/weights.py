@@ -12,13 +12,16 @@ from scipy.special import ndtr, stdtrit
 
 from evenhand.stats.estimate import FloatArray
 
+_PRIOR_CASES = 10.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightedRate:
     """A weighted rate per cell, with the variance of its linearisation.
 
-    `hits` and `n` are effective counts: hits ÷ n is the rate and rate·(1 − rate) ÷ n its
-    variance; `n` is Kish's where the rate is 0 or 1. All are NaN in a cell without weight.
+    `hits` and `n` are effective counts for the interval formulas: hits ÷ n is the rate, and
+    rate·(1 − rate) ÷ n its variance, or somewhat more where that rests on few hits or misses.
+    `n` is Kish's where the rate is 0 or 1. All are NaN in a cell without weight.
     """
 
     value: FloatArray
@@ -73,6 +76,10 @@ def weighted_rate(
 ) -> WeightedRate:
     """Weighted share of hits from Σw and Σw² of the hits and of the misses.
 
+    The variance of the logit is Σw² ÷ (Σw)² of the hits plus that of the misses. A few hits do
+    not show how uneven their weights are (coverage falls to 71 %), so each part is drawn towards
+    what the weights of all cases imply, if that is more, with the weight of ten cases.
+
     Examples:
         >>> rate = weighted_rate(8.0, 2.0, hit_squares=8.0, miss_squares=2.0)
         >>> print(f"{rate.value:.2f} {rate.hits:.1f} of {rate.n:.1f}")
@@ -82,12 +89,13 @@ def weighted_rate(
         np.asarray(part, dtype=np.float64)
         for part in (hit_weight, miss_weight, hit_squares, miss_squares)
     )
-    total = hit + miss
+    total, squares = hit + miss, hit2 + miss2
     with np.errstate(all="ignore"):
         value = hit / total
         variance = ((1 - value) ** 2 * hit2 + value**2 * miss2) / total**2
-        kish = total**2 / (hit2 + miss2)
-        n = np.where(variance > 0, value * (1 - value) / variance, kish)
+        logit_variance = _side(hit, hit2, squares / total) + _side(miss, miss2, squares / total)
+        n = 1 / (value * (1 - value) * logit_variance)
+        n = np.where((hit > 0) & (miss > 0), n, total**2 / squares)
         return WeightedRate(value=value, variance=variance, hits=value * n, n=n)
 
 
@@ -183,6 +191,14 @@ def two_way(first: ClusteredRate, second: ClusteredRate, both: ClusteredRate) ->
         clusters=np.minimum(first.clusters, second.clusters),
         n_clusters=np.minimum(first.n_clusters, second.n_clusters),
     )
+
+
+def _side(weight: FloatArray, squares: FloatArray, mean_weight: FloatArray) -> FloatArray:
+    """Part of the logit's variance that comes from the hits, or from the misses."""
+    own, implied = squares / weight**2, mean_weight / weight
+    cases = 1 / own
+    more = np.maximum(own, implied)
+    return np.asarray((cases * own + _PRIOR_CASES * more) / (cases + _PRIOR_CASES))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,50 @@
+"""One spelling for every value that names a class or a group, whatever type it came as."""
+
+from collections.abc import Iterable
+from math import isnan
+from typing import Any
+
+MISSING = "<missing>"
+
+
+def label(value: Any) -> str | None:
+    """The name of a class or group; None where there is no value.
+
+    Examples:
+        >>> [label(v) for v in (True, 1, 1.0, "nurse", None, float("nan"), 0.5)]
+        ['1', '1', '1', 'nurse', None, None, '0.5']
+    """
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        if isnan(value):
+            return None
+        return str(int(value)) if value.is_integer() else repr(value)
+    item = getattr(value, "item", None)
+    if item is not None:
+        return label(item())
+    text = str(value)
+    return None if text in {"<NA>", "NaT"} else text
+
+
+def ordered(labels: Iterable[str]) -> list[str]:
+    """Labels in the order people expect: numbers by size, then words by name.
+
+    Examples:
+        >>> ordered({"10", "9", "b", "a"})
+        ['9', '10', 'a', 'b']
+    """
+
+    def key(text: str) -> tuple[int, float, str]:
+        try:
+            return (0, float(text), text)
+        except ValueError:
+            return (1, 0.0, text)
+
+    return sorted(labels, key=key)

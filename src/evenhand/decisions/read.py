@@ -1,0 +1,209 @@
+"""Files and frames of every kind, opened lazily as one Narwhals frame."""
+
+from collections.abc import Mapping, Sequence
+from glob import glob
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+
+from evenhand.errors import DataError, MissingExtra, UsageError, nearest
+
+ENGINES = ("polars", "duckdb", "spark")
+FORMATS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+}
+Frame = nw.LazyFrame[Any]
+
+
+def open_table(
+    data: Any, *, engine: str | None = None, spark_master: str = "local[*]"
+) -> tuple[Frame, str, str]:
+    """A lazy frame over the data, the name of its source and the engine that holds it.
+
+    Paths (one, several or a glob) are opened by `engine`; a frame stays in the engine it is in.
+
+    Examples:
+        >>> frame, source, engine = open_table({"removed": [0, 1], "gender": ["f", "m"]})
+        >>> frame.collect_schema().names(), source, engine
+        (['removed', 'gender'], 'arrays', 'polars')
+    """
+    if engine is not None and engine not in ENGINES:
+        raise UsageError(
+            f"engine={engine!r} is not an engine.{nearest(str(engine), list(ENGINES))} "
+            f"Choose one of {', '.join(ENGINES)}."
+        )
+    if isinstance(data, str | Path):
+        return open_files(_expand([data]), engine=engine or "polars", spark_master=spark_master)
+    if isinstance(data, list | tuple) and data and all(isinstance(d, str | Path) for d in data):
+        return open_files(_expand(data), engine=engine or "polars", spark_master=spark_master)
+    if isinstance(data, Mapping):
+        return _from_arrays(data), "arrays", "polars"
+    return _from_frame(data)
+
+
+def open_files(paths: Sequence[Path], *, engine: str, spark_master: str) -> tuple[Frame, str, str]:
+    """One lazy frame over files of one format."""
+    kinds = {_format(path) for path in paths}
+    if len(kinds) > 1:
+        raise UsageError(
+            f"The files are of {len(kinds)} formats ({', '.join(sorted(kinds))}). "
+            "Give files of one format."
+        )
+    for path in paths:
+        if path.is_file() and path.stat().st_size == 0:
+            raise DataError(f"'{path}' is empty. Give a file with a header and at least one row.")
+    source = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+    openers = {"polars": _open_polars, "duckdb": _open_duckdb, "spark": _open_spark}
+    kind = kinds.pop()
+    try:
+        native = openers[engine]([str(path) for path in paths], kind, spark_master)
+        frame: Frame = nw.from_native(native).lazy()
+        columns = frame.collect_schema().names()
+    except (UsageError, DataError):
+        raise
+    except Exception as error:
+        raise unreadable(source, kind, error) from error
+    if not columns:
+        raise DataError(f"'{source}' has no columns. Give a file with a header.")
+    return frame, source, engine
+
+
+def unreadable(source: str, kind: str, error: Exception) -> DataError:
+    """The error of a file that cannot be read, with the engine's first line as the reason."""
+    text = str(error).strip()
+    reason = text.splitlines()[0][:200] if text else type(error).__name__
+    names = {"parquet": "Parquet", "csv": "CSV", "jsonl": "JSON Lines", "arrow": "Arrow"}
+    label = names.get(kind, kind)
+    if kind == "csv" and "utf" in text.lower():
+        hint = "Save it as UTF-8 and try again."
+    else:
+        hint = "It may be damaged, truncated or of another format."
+    return DataError(f"'{source}' cannot be read as {label}: {reason.rstrip('.')}. {hint}")
+
+
+def _expand(data: Sequence[Any]) -> list[Path]:
+    paths: list[Path] = []
+    for item in data:
+        text = str(item)
+        if any(mark in text for mark in "*?["):
+            found = sorted(glob(text))
+            if not found:
+                raise DataError(f"No file matches '{text}'.")
+            paths += [Path(name) for name in found]
+        elif not Path(text).exists():
+            parent = Path(text).parent
+            siblings = [p.name for p in parent.iterdir()] if parent.is_dir() else []
+            raise DataError(f"There is no file '{text}'.{nearest(Path(text).name, siblings)}")
+        else:
+            paths.append(Path(text))
+    return paths
+
+
+def _format(path: Path) -> str:
+    if path.is_dir():
+        return "parquet"
+    suffixes = [s.lower() for s in path.suffixes]
+    while suffixes and suffixes[-1] in {".gz", ".zst"}:
+        suffixes.pop()
+    kind = FORMATS.get(suffixes[-1]) if suffixes else None
+    if kind is None:
+        raise UsageError(
+            f"'{path}' is of no known format. Give Parquet (.parquet), CSV (.csv), "
+            "JSON Lines (.jsonl) or Arrow (.arrow), gzipped if you like."
+        )
+    return kind
+
+
+def _open_polars(paths: list[str], kind: str, _: str) -> Any:
+    import polars as pl
+
+    if kind == "parquet":
+        return pl.scan_parquet([f"{p}/**/*.parquet" if Path(p).is_dir() else p for p in paths])
+    if kind == "arrow":
+        return pl.scan_ipc(paths)
+    if kind == "csv":
+        return pl.scan_csv(paths, infer_schema_length=10_000, try_parse_dates=False)
+    if any(path.endswith(".gz") for path in paths):
+        import gzip
+
+        return pl.concat(
+            [pl.read_ndjson(gzip.decompress(Path(p).read_bytes())).lazy() for p in paths]
+        )
+    return pl.scan_ndjson(paths, infer_schema_length=10_000)
+
+
+def _open_duckdb(paths: list[str], kind: str, _: str) -> Any:
+    try:
+        import duckdb
+    except ImportError:
+        raise MissingExtra("duckdb", "engine='duckdb'") from None
+    if kind == "parquet":
+        return duckdb.read_parquet([f"{p}/**/*.parquet" if Path(p).is_dir() else p for p in paths])
+    if kind == "csv":
+        return duckdb.read_csv(paths)  # type: ignore[arg-type]
+    if kind == "jsonl":
+        return duckdb.read_json(paths, format="newline_delimited")  # type: ignore[arg-type]
+    import pyarrow.dataset
+
+    table = pyarrow.dataset.dataset(paths, format="ipc")
+    return duckdb.from_arrow(table)
+
+
+def _open_spark(paths: list[str], kind: str, master: str) -> Any:
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise MissingExtra("spark", "engine='spark'") from None
+    session = (
+        SparkSession.builder.master(master)
+        .appName("evenhand")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "8")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    absolute = [str(Path(p).resolve()) for p in paths]
+    if kind == "parquet":
+        return session.read.option("recursiveFileLookup", "true").parquet(*absolute)
+    if kind == "csv":
+        return session.read.csv(absolute, header=True, inferSchema=True)
+    if kind == "jsonl":
+        return session.read.json(absolute)
+    import pyarrow.dataset
+
+    return session.createDataFrame(pyarrow.dataset.dataset(absolute, format="ipc").to_table())
+
+
+def _from_arrays(data: Mapping[str, Any]) -> Frame:
+    import polars as pl
+
+    lengths = {name: len(values) for name, values in data.items()}
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"{name} has {length:,}" for name, length in lengths.items())
+        raise DataError(f"The arrays differ in length: {told}. Give one value per row in each.")
+    try:
+        return nw.from_native(pl.DataFrame(dict(data), strict=False).lazy())
+    except Exception as error:
+        raise DataError(f"The arrays cannot be made into a table: {error}.") from error
+
+
+def _from_frame(data: Any) -> tuple[Frame, str, str]:
+    try:
+        frame = nw.from_native(data)
+    except TypeError:
+        raise UsageError(
+            f"data of type {type(data).__name__} is not a table. Give a path, a pandas, Polars, "
+            "PyArrow, DuckDB or Spark table, or a dict of arrays."
+        ) from None
+    name = str(frame.implementation).lower()
+    source = f"{name} table"
+    engine = {"pyspark": "spark"}.get(name, name)
+    return frame.lazy(), source, engine

@@ -1,0 +1,177 @@
+"""A small table of sufficient statistics: sums by key, mergeable and savable."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.decisions.labels import label, ordered
+from evenhand.errors import DataError
+from evenhand.stats.estimate import FloatArray
+
+SCHEMA = "evenhand.tally/1"
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """Sums by the values of some keys; -1 stands for a value that is missing.
+
+    Examples:
+        >>> tally = Tally.of({"group": ["f", "m", None, "f"]}, {"n": [3, 4, 1, 2]})
+        >>> tally.labels["group"], tally.dense(["group"], "n")
+        (('f', 'm'), array([5., 4.]))
+        >>> int(tally.missing("group"))
+        1
+        >>> tally.merge(tally).total()
+        20.0
+    """
+
+    labels: dict[str, tuple[str, ...]]
+    codes: dict[str, Codes]
+    sums: dict[str, FloatArray]
+
+    @classmethod
+    def of(cls, keys: dict[str, Sequence[Any]], sums: dict[str, Sequence[float]]) -> Self:
+        """A tally from columns of key values and of sums."""
+        labels: dict[str, tuple[str, ...]] = {}
+        codes: dict[str, Codes] = {}
+        for name, values in keys.items():
+            labels[name], codes[name] = encode(values)
+        columns = {name: np.asarray(values, dtype=np.float64) for name, values in sums.items()}
+        return cls(labels=labels, codes=codes, sums=columns)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.sums.values())))
+
+    def total(self, sum_: str = "n") -> float:
+        """The sum over all cells."""
+        return float(self.sums[sum_].sum())
+
+    def missing(self, key: str) -> float:
+        """Rows without a value of this key."""
+        return float(self.sums["n"][self.codes[key] < 0].sum())
+
+    def dense(
+        self, keys: Sequence[str], sum_: str, *, keep_missing: Iterable[str] = ()
+    ) -> FloatArray:
+        """An array of sums with one axis per key.
+
+        Cells with a missing value are left out, except for the keys in `keep_missing`, whose
+        axis has one more place at its end for them.
+        """
+        kept = set(keep_missing)
+        shape = tuple(len(self.labels[k]) + (k in kept) for k in keys)
+        use = np.ones(len(self), dtype=bool)
+        flat = np.zeros(len(self), dtype=np.int64)
+        for key, size in zip(keys, shape):
+            code = self.codes[key]
+            if key in kept:
+                code = np.where(code < 0, size - 1, code)
+            else:
+                use &= code >= 0
+            flat = flat * size + code
+        length = int(np.prod(shape))
+        return np.bincount(flat[use], weights=self.sums[sum_][use], minlength=length).reshape(shape)
+
+    def relabel(self, key: str, labels: Sequence[str]) -> Self:
+        """The same tally with the labels of one key in another order or with more of them."""
+        place = {name: i for i, name in enumerate(labels)}
+        moved = np.array([place.get(name, -1) for name in self.labels[key]] + [-1], dtype=np.int64)
+        return type(self)(
+            labels={**self.labels, key: tuple(labels)},
+            codes={**self.codes, key: moved[self.codes[key]]},
+            sums=self.sums,
+        )
+
+    def merge(self, other: Self) -> Self:
+        """The tally of both tables together."""
+        if set(self.labels) != set(other.labels) or set(self.sums) != set(other.sums):
+            raise DataError(
+                f"Tallies of different things cannot be merged: {sorted(self.labels)} with sums "
+                f"{sorted(self.sums)}, and {sorted(other.labels)} with sums {sorted(other.sums)}."
+            )
+        left, right = self, other
+        for key in self.labels:
+            union = ordered({*self.labels[key], *other.labels[key]})
+            left, right = left.relabel(key, union), right.relabel(key, union)
+        together = type(self)(
+            labels=left.labels,
+            codes={k: np.concatenate([left.codes[k], right.codes[k]]) for k in left.codes},
+            sums={k: np.concatenate([left.sums[k], right.sums[k]]) for k in left.sums},
+        )
+        return together.compact()
+
+    def compact(self) -> Self:
+        """The same tally with equal keys added up and cells in a fixed order."""
+        if not len(self):
+            return self
+        keys = np.stack([self.codes[k] for k in self.codes], axis=1)
+        unique, inverse = np.unique(keys, axis=0, return_inverse=True)
+        where = inverse.reshape(-1)
+        return type(self)(
+            labels=self.labels,
+            codes={k: unique[:, i] for i, k in enumerate(self.codes)},
+            sums={
+                k: np.bincount(where, weights=v, minlength=len(unique))
+                for k, v in self.sums.items()
+            },
+        )
+
+    def fingerprint(self) -> str:
+        """A hash of keys and counts: the same on every engine and in any order of rows."""
+        compact = self.compact()
+        digest = hashlib.sha256()
+        for name in compact.labels:
+            digest.update(json.dumps([name, compact.labels[name]]).encode())
+            digest.update(compact.codes[name].astype("<i8").tobytes())
+        digest.update(np.rint(compact.sums["n"]).astype("<i8").tobytes())
+        return digest.hexdigest()[:16]
+
+    def save(self, path: str | Path) -> None:
+        """Write the tally as JSON; no row of anybody is in it."""
+        document = {
+            "schema": SCHEMA,
+            "labels": self.labels,
+            "codes": {k: v.tolist() for k, v in self.codes.items()},
+            "sums": {k: v.tolist() for k, v in self.sums.items()},
+        }
+        Path(path).write_text(json.dumps(document))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a tally that `save` wrote."""
+        try:
+            document = json.loads(Path(path).read_text())
+        except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+            raise DataError(f"'{path}' cannot be read as a tally: {error}.") from error
+        if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+            raise DataError(f"'{path}' is not a tally of schema {SCHEMA}.")
+        return cls(
+            labels={k: tuple(v) for k, v in document["labels"].items()},
+            codes={k: np.array(v, dtype=np.int64) for k, v in document["codes"].items()},
+            sums={k: np.array(v, dtype=np.float64) for k, v in document["sums"].items()},
+        )
+
+
+def encode(values: Sequence[Any]) -> tuple[tuple[str, ...], Codes]:
+    """Labels in order, and for each value the place of its label; -1 where missing."""
+    raw: dict[Any, int] = {}
+    first = np.fromiter(
+        (raw.setdefault(_key(v), len(raw)) for v in values), dtype=np.int64, count=len(values)
+    )
+    names = [label(value[1]) for value in raw]
+    labels = ordered({name for name in names if name is not None})
+    place = {name: i for i, name in enumerate(labels)}
+    moved = np.array([-1 if name is None else place[name] for name in names], dtype=np.int64)
+    return tuple(labels), moved[first] if len(moved) else first
+
+
+def _key(value: Any) -> tuple[type, Any]:
+    # 1, 1.0 and True are equal as dictionary keys; the type keeps their labels apart until named.
+    return (type(value), value)

@@ -1,0 +1,186 @@
+"""Findings: rows of one measure gathered under one verdict and one sentence."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evenhand.findings.sentences import TAGS, base_of, plural, row_sentence
+from evenhand.findings.verdict import (
+    CANNOT_TELL,
+    NO_NUMBER,
+    NOT_ASSESSED,
+    OUTSIDE,
+    WITHIN,
+    cases_needed,
+    judged_rows,
+    overall,
+)
+from evenhand.lenses.catalogue import CATALOGUE
+from evenhand.lenses.rows import Rows
+
+# What is worth a sentence when nobody set a limit: the gaps that most audits start from.
+HEADLINES = (
+    "selection_rate_gap",
+    "true_positive_rate_gap",
+    "false_positive_rate_gap",
+    "accuracy_gap",
+    "auc_gap",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A judged result: which lens, at which layer, what it says, and the rows behind it."""
+
+    lens: str
+    layer: str
+    verdict: str
+    sentence: str
+    measure: str
+    attribute: str | None
+    rows: tuple[int, ...]
+
+    def plain(self) -> dict[str, Any]:
+        """The finding as a plain dict."""
+        return {
+            "lens": self.lens,
+            "layer": self.layer,
+            "verdict": self.verdict,
+            "sentence": self.sentence,
+            "measure": self.measure,
+            "attribute": self.attribute,
+            "rows": list(self.rows),
+        }
+
+
+def find(rows: Rows, *, positive: str | None = None) -> Iterator[Finding]:
+    """One finding for each limited measure of each attribute.
+
+    Where a lens has no limit at all, its headline gaps that chance does not explain; and where
+    an attribute has none of those, a sentence that says so.
+    """
+    limited = np.isfinite(rows["limit_low"])
+    bound = set(rows["measure"][limited])
+    headline = np.isin(rows["measure"].astype(str), [m for m in HEADLINES if m not in bound])
+    headline &= judged_rows(rows, positive)
+    families: dict[tuple[Any, ...], list[int]] = {}
+    for i in np.flatnonzero(limited | headline):
+        key = (rows["lens"][i], rows["attribute"][i], rows["measure"][i])
+        families.setdefault(key, []).append(int(i))
+    quiet: dict[tuple[Any, Any], int] = {}
+    found: list[Finding] = []
+    for (lens, attribute, measure), places in families.items():
+        family = list(rows.take(np.array(places)))
+        verdict = overall(row["verdict"] for row in family)
+        lead = leading([row for row in family if row["verdict"] == verdict] or family)
+        if lead is None:
+            continue
+        if verdict == NOT_ASSESSED and not _sure(lead):
+            quiet[lens, attribute] = quiet.get((lens, attribute), 0) + len(places)
+            continue
+        quiet[lens, attribute] = -len(rows)
+        more = f" {_settling(lead, rows)}" if verdict == CANNOT_TELL else ""
+        found.append(
+            Finding(
+                lens=str(lens),
+                layer="implementation",
+                verdict=verdict,
+                sentence=row_sentence(lead) + more,
+                measure=str(measure),
+                attribute=attribute,
+                rows=tuple(places),
+            )
+        )
+    order = (OUTSIDE, CANNOT_TELL, WITHIN, NOT_ASSESSED)
+    yield from sorted(found, key=lambda finding: order.index(finding.verdict))
+    for (lens, attribute), count in quiet.items():
+        if count > 0:
+            yield Finding(
+                lens=str(lens),
+                layer="implementation",
+                verdict=NOT_ASSESSED,
+                sentence=f"By {attribute}, none of {plural(count, 'gap')} can be told from chance.",
+                measure="",
+                attribute=attribute,
+                rows=(),
+            )
+
+
+def leading(rows: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The row that speaks for its family: surely apart from no difference first, then the largest."""
+    defined = [row for row in rows if row["value"] is not None]
+    if not defined:
+        return None
+
+    def rank(row: dict[str, Any]) -> tuple[bool, float]:
+        return (_sure(row), abs(row["value"] - _no_difference(row["measure"])))
+
+    return max(defined, key=rank)
+
+
+def verdict_sentence(rows: Rows, verdict: str) -> str:
+    """The verdict in a sentence with its counts.
+
+    Examples:
+        >>> rows = Rows.block((3,), verdict=["outside", "within", "within"])
+        >>> verdict_sentence(rows, "outside")
+        'Gap found: 1 of 3 comparisons lies outside its limit.'
+    """
+    verdicts = rows["verdict"].tolist()
+    counts = {v: verdicts.count(v) for v in (OUTSIDE, CANNOT_TELL, WITHIN)}
+    total = sum(counts.values())
+    tag = TAGS[verdict]
+    if verdict == OUTSIDE:
+        one = counts[OUTSIDE] == 1
+        told = (
+            f"{counts[OUTSIDE]:,} of {plural(total, 'comparison')} "
+            f"{'lies outside its limit' if one else 'lie outside their limits'}"
+        )
+        if counts[CANNOT_TELL]:
+            told += f", and {counts[CANNOT_TELL]:,} cannot be told from this data"
+        return f"{tag}: {told}."
+    if verdict == CANNOT_TELL:
+        return (
+            f"{tag}: {counts[CANNOT_TELL]:,} of {plural(total, 'comparison')} "
+            "cannot be told from this data, and none is shown to lie outside its limit."
+        )
+    if verdict == WITHIN:
+        return f"{tag}: all {plural(total, 'comparison')} lie within their limits."
+    return f"{tag}: no limit was given, so nothing is judged. Set one with --limit or a charter."
+
+
+def _settling(row: dict[str, Any], rows: Rows) -> str:
+    base = None
+    rate = base_of(row["measure"])
+    if rate in CATALOGUE and row["reference"] is not None:
+        values = []
+        for group in (row["group"], row["reference"]):
+            same = rows.where(
+                measure=rate,
+                attribute=row["attribute"],
+                group=group,
+                class_=row["class"],
+                stratum=row["stratum"],
+            )
+            values.append(same.plain("value")[0] if len(same) else None)
+        if None not in values:
+            base = (values[0], values[1])
+    needed = cases_needed(row, base)
+    if needed is None:
+        return "It cannot be told whether that is within the limit."
+    if needed == NO_NUMBER:
+        return "No number of further cases would settle it at this value."
+    return f"About {plural(float(needed), 'further case')} of this group would settle it."
+
+
+def _sure(row: dict[str, Any]) -> bool:
+    """Whether the family interval leaves out no difference."""
+    still = _no_difference(row["measure"])
+    low, high = row["family_low"], row["family_high"]
+    return low is not None and high is not None and bool(low > still or high < still)
+
+
+def _no_difference(measure: str) -> float:
+    return 1.0 if CATALOGUE[measure].kind == "ratio" else 0.0

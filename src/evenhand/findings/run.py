@@ -1,0 +1,218 @@
+"""The audit: every lens that the table supports, judged and recorded."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any
+
+from evenhand import __version__
+from evenhand.decisions.table import Decisions
+from evenhand.errors import LimitExceeded, UsageError, nearest
+from evenhand.findings.find import Finding, find, verdict_sentence
+from evenhand.findings.record import SCHEMA
+from evenhand.findings.verdict import (
+    NOT_ASSESSED,
+    OUTSIDE,
+    Limit,
+    hide_small,
+    judge,
+    overall,
+    read_limits,
+)
+from evenhand.lenses import statistical
+from evenhand.lenses.lens import LensResult, Options
+from evenhand.lenses.rows import Rows
+
+LENSES: dict[str, Any] = {"statistical": statistical}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit:
+    """What an audit found: rows, findings and one verdict, ready to be shown or recorded."""
+
+    rows: Rows
+    findings: tuple[Finding, ...]
+    verdict: str
+    notes: tuple[str, ...]
+    made: dict[str, Any]
+    data: dict[str, Any]
+    charter: dict[str, Any] | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in one sentence."""
+        return verdict_sentence(self.rows, self.verdict)
+
+    def record(self) -> dict[str, Any]:
+        """The whole audit as one plain document."""
+        return {
+            "schema": SCHEMA,
+            "made": self.made,
+            "data": self.data,
+            "charter": self.charter,
+            "results": list(self.rows),
+            "findings": [finding.plain() for finding in self.findings],
+            "notes": list(self.notes),
+            "details": self.details,
+            "sentence": self.sentence,
+            "verdict": self.verdict,
+        }
+
+    def to_frame(self) -> Any:
+        """The result rows as a Polars data frame."""
+        return self.rows.to_frame()
+
+    def to_json(self) -> str:
+        """The record as JSON."""
+        import json
+
+        return json.dumps(self.record(), ensure_ascii=False, indent=1, allow_nan=False)
+
+    def __str__(self) -> str:
+        from evenhand.report.terminal import as_text
+
+        return as_text(self.record())
+
+    def _repr_html_(self) -> str:
+        from evenhand.report.notebook import as_fragment
+
+        return as_fragment(self.record())
+
+
+def audit(
+    decisions: Decisions,
+    *,
+    limits: Mapping[str, Any] | None = None,
+    lenses: Iterable[str] | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+    keep_small: bool = False,
+    settings: Mapping[str, Any] | None = None,
+    arguments: Mapping[str, Any] | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Audit:
+    """Audit a table of decisions through every lens that its columns support.
+
+    Args:
+        decisions: The table and the roles of its columns.
+        limits: Bands agreed on, such as `{"true_positive_rate_gap": 0.05}`.
+        lenses: Only these lenses; by default all that the table supports.
+        level: Confidence level of every interval.
+        seed: Seed of everything drawn.
+        keep_small: Keep the numbers of cells under 10 cases.
+        settings: What single lenses take, such as a bandwidth.
+        arguments: What the caller wants recorded as the command that made this.
+        progress: Called with the name of each lens as it starts.
+
+    Examples:
+        >>> table = {"bad": [1, 0] * 200, "removed": [1, 0, 0, 0] * 100, "sex": ["f", "f", "m", "m"] * 100}
+        >>> result = audit(Decisions(table, truth="bad", decision="removed", group="sex"))
+        >>> result.verdict, len(result.rows.where(measure="selection_rate", class_="1"))
+        ('not assessed', 2)
+    """
+    if not 0.5 <= level < 1:
+        raise UsageError(f"level={level} is not a confidence level. Choose one such as 0.95.")
+    bands = read_limits(limits)
+    chosen = choose_lenses(decisions, lenses)
+    options = Options(level=level, seed=seed, settings=dict(settings or {}))
+    results: list[LensResult] = []
+    for name in chosen:
+        if progress is not None:
+            progress(name)
+        results.append(LENSES[name].measure(decisions, options))
+    return conclude(
+        decisions,
+        results,
+        bands,
+        keep_small=keep_small,
+        made=_made(decisions, level=level, seed=seed, arguments=arguments),
+    )
+
+
+def conclude(
+    decisions: Decisions,
+    results: list[LensResult],
+    limits: list[Limit],
+    *,
+    keep_small: bool,
+    made: dict[str, Any],
+) -> Audit:
+    """The lenses' results judged, gathered into findings and recorded."""
+    details = {result.lens: result.details for result in results if result.details}
+    positive = details.get("statistical", {}).get("positive")
+    rows = judge(Rows.concatenate(result.rows for result in results), limits, positive=positive)
+    shown = rows if keep_small else hide_small(rows)
+    excluded: dict[str, int] = {}
+    for result in results:
+        excluded |= result.excluded
+    tallies = [tally for result in results for tally in result.tallies]
+    marks = sha256("".join(t.fingerprint() for t in tallies).encode()).hexdigest()[:16]
+    return Audit(
+        rows=shown,
+        findings=tuple(find(shown, positive=positive)),
+        verdict=overall(v for v in shown["verdict"].tolist() if v != NOT_ASSESSED),
+        notes=tuple(dict.fromkeys(note for result in results for note in result.notes)),
+        made=made,
+        data={
+            "source": decisions.source,
+            "rows": int(tallies[0].total()) if tallies else None,
+            "excluded": [{"reason": k, "rows": v} for k, v in excluded.items()],
+            "roles": decisions.roles.used(),
+            "fingerprint": marks,
+            "lenses": {name: module.lacks(decisions) for name, module in LENSES.items()},
+        },
+        details=details,
+    )
+
+
+def choose_lenses(decisions: Decisions, asked: Iterable[str] | None) -> list[str]:
+    """The lenses to run: those asked for, or all that the table supports."""
+    lacking = {name: module.lacks(decisions) for name, module in LENSES.items()}
+    if asked is not None:
+        names = list(asked)
+        for name in names:
+            if name not in LENSES:
+                raise UsageError(
+                    f"lens {name!r} does not exist.{nearest(name, list(LENSES))} "
+                    f"The lenses are {', '.join(LENSES)}."
+                )
+            if lacking[name]:
+                raise UsageError(f"The {name} lens needs {lacking[name]}.")
+        return names
+    chosen = [name for name, lack in lacking.items() if lack is None]
+    if not chosen:
+        raise UsageError(
+            "No lens can run on this table: "
+            + "; ".join(f"the {name} lens needs {lack}" for name, lack in lacking.items())
+            + "."
+        )
+    return chosen
+
+
+def check(result: Audit) -> None:
+    """Raise `LimitExceeded` exactly where the command would exit 1: something is outside its limit.
+
+    Examples:
+        >>> table = {"bad": [1, 0] * 200, "removed": [1, 0, 0, 0] * 100, "sex": ["f", "f", "m", "m"] * 100}
+        >>> decisions = Decisions(table, truth="bad", decision="removed", group="sex", positive_is="burden")
+        >>> check(audit(decisions, limits={"selection_rate_gap": 0.1}))
+        Traceback (most recent call last):
+        evenhand.errors.LimitExceeded: Gap found: 1 of 1 comparison lies outside its limit.
+    """
+    if result.verdict == OUTSIDE:
+        raise LimitExceeded(result.sentence)
+
+
+def _made(
+    decisions: Decisions, *, level: float, seed: int, arguments: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    return {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "version": __version__,
+        "engine": decisions.engine,
+        "level": level,
+        "seed": seed,
+        "arguments": dict(arguments or {}),
+    }

@@ -1,0 +1,152 @@
+"""Numbers as sentences: direction and who is affected first, then the value with its interval.
+
+A sentence is made from the same row as the table beside it, and rounds as the table does.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+Row = Mapping[str, Any]
+
+# {g} group, {r} reference, {c} class; {more} is filled from the sign of the difference.
+_COMPARED = {
+    "selection_rate": "{g} is decided '{c}' {more} often than {r}",
+    "true_positive_rate": "where the truth is '{c}', {g} is decided '{c}' {more} often than {r}",
+    "false_positive_rate": "where the truth is not '{c}', {g} is decided '{c}' {more} often than {r}",
+    "false_negative_rate": "where the truth is '{c}', {g} is missed {more} often than {r}",
+    "true_negative_rate": "where the truth is not '{c}', {g} is rightly spared '{c}' {more} often than {r}",
+    "precision": "a decision '{c}' is right {more} often for {g} than for {r}",
+    "accuracy": "decisions on '{c}' are right {more} often for {g} than for {r}",
+}
+_SAME = {
+    "selection_rate": "{g} is decided '{c}' as often as {r}",
+    "true_positive_rate": "where the truth is '{c}', {g} is decided '{c}' as often as {r}",
+    "false_positive_rate": "where the truth is not '{c}', {g} is decided '{c}' as often as {r}",
+    "false_negative_rate": "where the truth is '{c}', {g} is missed as often as {r}",
+    "true_negative_rate": "where the truth is not '{c}', {g} is rightly spared '{c}' as often as {r}",
+    "precision": "a decision '{c}' is right as often for {g} as for {r}",
+    "accuracy": "decisions on '{c}' are right as often for {g} as for {r}",
+}
+_OTHERS = {"<rest>": "everybody else", "<overall>": "people overall"}
+TAGS = {
+    "outside": "Gap found",
+    "within": "Nothing outside limits",
+    "cannot tell": "Cannot tell",
+    "not assessed": "Not assessed",
+}
+
+
+def number(value: float | None) -> str:
+    """A value as tables and sentences print it: three decimals, a real minus sign.
+
+    Examples:
+        >>> number(-0.12345), number(0.0), number(None)
+        ('−0.123', '0.000', '–')
+    """
+    if value is None:
+        return "–"
+    text = f"{value:.3f}"
+    if text == "-0.000":
+        text = "0.000"
+    return text.replace("-", "−")
+
+
+def signed(value: float | None) -> str:
+    """A difference, with its sign.
+
+    Examples:
+        >>> signed(0.05), signed(-0.05), signed(0.0)
+        ('+0.050', '−0.050', '0.000')
+    """
+    text = number(value)
+    return f"+{text}" if value is not None and value > 0 and text != "0.000" else text
+
+
+def interval(row: Row, *, family: bool = True) -> str:
+    """The interval of a row: the one that holds for its whole family, unless asked otherwise."""
+    low, high = ("family_low", "family_high") if family else ("low", "high")
+    if row[low] is None or row[high] is None:
+        return ""
+    return f"[{number(row[low])}, {number(row[high])}]"
+
+
+def plural(count: float, one: str, many: str | None = None) -> str:
+    """A count with its noun.
+
+    Examples:
+        >>> plural(1, "case"), plural(1200, "case"), plural(2, "class", "classes")
+        ('1 case', '1,200 cases', '2 classes')
+    """
+    shown = f"{count:,.0f}"
+    return f"{shown} {one if shown == '1' else many or one + 's'}"
+
+
+def words(measure: str) -> str:
+    """A measure's name in plain words.
+
+    Examples:
+        >>> words("true_positive_rate_gap_rms_corrected")
+        'true positive rate gap rms corrected'
+    """
+    return measure.replace("_", " ")
+
+
+def base_of(measure: str) -> str | None:
+    """The rate that a gap or ratio compares, or None."""
+    for suffix in ("_gap", "_ratio"):
+        if measure.endswith(suffix):
+            return measure.removesuffix(suffix)
+    return None
+
+
+def row_sentence(row: Row) -> str:
+    """One row in words, from its direction to its number of cases.
+
+    Examples:
+        >>> row = dict.fromkeys(["stratum", "labeler", "norm", "undefined"])
+        >>> row |= {"measure": "true_positive_rate_gap", "class": "1", "group": "f"}
+        >>> row |= {"reference": "m", "value": -0.1, "family_low": -0.15, "family_high": -0.05}
+        >>> row_sentence(row | {"n": 400, "n_reference": 900, "attribute": "gender"})
+        "Where the truth is '1', f is decided '1' less often than m: gap −0.100 [−0.150, −0.050], n = 400 and 900."
+    """
+    if row["value"] is None:
+        what = f"{words(row['measure'])}{_of(row)}"
+        return f"{_capital(what)} is undefined: {row['undefined']}."
+    base = base_of(row["measure"])
+    reference = _OTHERS.get(row["reference"], row["reference"])
+    place = f" in stratum {row['stratum']}" if row["stratum"] else ""
+    cases = f"n = {row['n']:,.0f}" if row["n"] is not None else ""
+    if row["n_reference"] is not None:
+        cases += f" and {row['n_reference']:,.0f}"
+    if base in _COMPARED:
+        is_ratio = row["measure"].endswith("_ratio")
+        value = row["value"] - 1 if is_ratio else row["value"]
+        level = number(value) in {"0.000", "−0.000"}
+        form = _SAME[base] if level else _COMPARED[base]
+        told = form.format(
+            g=row["group"], r=reference, c=row["class"], more="more" if value > 0 else "less"
+        )
+        shown = f"ratio {number(row['value'])}" if is_ratio else f"gap {signed(row['value'])}"
+    else:
+        told = f"{words(row['measure'])}{_of(row)}"
+        shown = number(row["value"])
+    numbers = ", ".join(part for part in (f"{shown} {interval(row)}".strip(), cases) if part)
+    return f"{_capital(told)}{place}: {numbers}."
+
+
+def _of(row: Row) -> str:
+    parts = []
+    if row["class"]:
+        parts.append(f" of '{row['class']}'")
+    if row["group"] and row["reference"]:
+        reference = _OTHERS.get(row["reference"], row["reference"])
+        parts.append(f", {row['group']} against {reference}")
+    elif row["group"]:
+        parts.append(f" for {row['group']}")
+    elif row["attribute"]:
+        parts.append(f" by {row['attribute']}")
+    return "".join(parts)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

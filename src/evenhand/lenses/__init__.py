@@ -1,0 +1,1 @@
+"""The five lenses: decisions in, rows with values and intervals out."""

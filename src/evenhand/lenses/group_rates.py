@@ -1,0 +1,173 @@
+"""Rates of every group and class with the counts that their intervals need."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from evenhand.decisions.tally import Tally
+from evenhand.lenses.confusion import RATE_CELLS, UNKNOWN, Confusion
+from evenhand.stats.estimate import FloatArray
+from evenhand.stats.weights import ClusteredRate, clustered_rate, weighted_rate
+
+Effective = Callable[[FloatArray | float], tuple[FloatArray, FloatArray]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRates:
+    """A rate by (stratum, group, class).
+
+    `cases` are rows; `effective(z)` gives the hits and cases to put into a binomial interval
+    formula, which differ from the rows' own where rows are weighted or come in clusters.
+    """
+
+    value: FloatArray
+    cases: FloatArray
+    variance: FloatArray
+    effective: Effective
+    kind: str
+
+    def take(self, groups: list[int]) -> "GroupRates":
+        """The rates of some groups."""
+
+        def effective(z: FloatArray | float) -> tuple[FloatArray, FloatArray]:
+            hits, n = self.effective(z)
+            return hits[:, groups], n[:, groups]
+
+        return GroupRates(
+            value=self.value[:, groups],
+            cases=self.cases[:, groups],
+            variance=self.variance[:, groups],
+            effective=effective,
+            kind=self.kind,
+        )
+
+
+def group_rates(table: Confusion, rate: str, *, clusters: Tally | None = None) -> GroupRates:
+    """A rate by (stratum, group, class), from counts, weights or clusters."""
+    hits, cases = table.hits_and_cases(rate)
+    if clusters is not None:
+        return _clustered(table, rate, cases, clusters)
+    weight = weight_column(table.sums, rate)
+    if weight is None:
+        return _plain(hits, cases)
+    hit_weight, weights = table.hits_and_cases(rate, weight)
+    hit_squares, squares = table.hits_and_cases(rate, f"{weight}2")
+    found = weighted_rate(
+        hit_weight,
+        weights - hit_weight,
+        hit_squares=hit_squares,
+        miss_squares=squares - hit_squares,
+    )
+    return GroupRates(
+        value=found.value,
+        cases=cases,
+        variance=found.variance,
+        effective=lambda z: (found.hits, found.n),
+        kind="weighted",
+    )
+
+
+def weight_column(sums: dict[str, FloatArray], rate: str) -> str | None:
+    """Which sum weighs this rate: reviews stand for the unreviewed wherever truth is needed."""
+    if rate != "selection_rate" and "reviewed" in sums:
+        return "reviewed"
+    return "weight" if "weight" in sums else None
+
+
+def rest_of(table: Confusion) -> Confusion:
+    """The table in which every group is replaced by all the others together."""
+    sums = {k: v.sum(axis=1, keepdims=True) - v for k, v in table.sums.items()}
+    return Confusion(
+        classes=table.classes,
+        groups=table.groups,
+        strata=table.strata,
+        sums=sums,
+        joint=None,
+        positive=table.positive,
+        has_truth=table.has_truth,
+    )
+
+
+def rest_rates(table: Confusion, rate: str, *, of: GroupRates) -> GroupRates:
+    """The rate of all other groups together, for every group.
+
+    With clusters the groups' variances are combined as if no cluster spanned two groups.
+    """
+    if of.kind != "clustered":
+        return group_rates(rest_of(table), rate)
+    cases = of.cases.sum(axis=1, keepdims=True) - of.cases
+    with np.errstate(all="ignore"):
+        hits = np.nansum(of.value * of.cases, axis=1, keepdims=True) - np.nan_to_num(
+            of.value * of.cases
+        )
+        value = hits / cases
+        spread = np.nan_to_num(of.variance * of.cases**2)
+        variance = (spread.sum(axis=1, keepdims=True) - spread) / cases**2
+        n = np.minimum(np.where(variance > 0, value * (1 - value) / variance, cases), cases)
+    return GroupRates(
+        value=value,
+        cases=cases,
+        variance=variance,
+        effective=lambda z: (value * n, n),
+        kind="clustered",
+    )
+
+
+def _plain(hits: FloatArray, cases: FloatArray) -> GroupRates:
+    with np.errstate(all="ignore"):
+        value = hits / cases
+        variance = value * (1 - value) / cases
+    return GroupRates(
+        value=value,
+        cases=cases,
+        variance=variance,
+        effective=lambda z: (hits, cases),
+        kind="counted",
+    )
+
+
+def _clustered(table: Confusion, rate: str, cases: FloatArray, clusters: Tally) -> GroupRates:
+    found = _cluster_sums(table, rate, clusters)
+    shape = cases.shape
+
+    def effective(z: FloatArray | float) -> tuple[FloatArray, FloatArray]:
+        hits, n = found.effective(z=np.broadcast_to(z, shape).reshape(-1))
+        return hits.reshape(shape), n.reshape(shape)
+
+    return GroupRates(
+        value=found.value.reshape(shape),
+        cases=cases,
+        variance=found.variance.reshape(shape),
+        effective=effective,
+        kind="clustered",
+    )
+
+
+def _cluster_sums(table: Confusion, rate: str, tally: Tally) -> ClusteredRate:
+    """Hits and cases of every cluster in every (stratum, group, class)."""
+    weight = weight_column(tally.sums, rate) or "n"
+    squares = f"{weight}2" if weight != "n" else "n"
+    hit_mask, case_mask = (np.array(mask) for mask in RATE_CELLS[rate])
+    codes = tally.codes
+    size = len(table.classes)
+    usable = (codes["group"] >= 0) & (codes["decision"] >= 0) & (codes["cluster"] >= 0)
+    pieces: list[tuple[FloatArray, ...]] = []
+    # The first pass counts every row into the whole table, the second into its own stratum.
+    for stratum in (np.zeros(len(tally), dtype=np.int64), codes["stratum"] + 1):
+        inside = usable & (stratum > 0) if stratum.any() else usable
+        truth, decision = codes["truth"][inside], codes["decision"][inside]
+        cell = (stratum[inside] * len(table.groups) + codes["group"][inside]) * size
+        amount, own = tally.sums[weight][inside], tally.sums[squares][inside]
+        for place in range(size):
+            state = np.where(truth < 0, UNKNOWN, (truth == place).astype(int))
+            decided = (decision == place).astype(int)
+            keep = case_mask[state, decided] > 0
+            hits = (amount * hit_mask[state, decided])[keep]
+            cluster = codes["cluster"][inside][keep]
+            pieces.append((hits, amount[keep], (cell + place)[keep], cluster, own[keep]))
+        if len(table.strata) == 1:
+            break
+    hits, weights, cells, names, own = (np.concatenate(part) for part in zip(*pieces))
+    count = len(table.strata) * len(table.groups) * size
+    return clustered_rate(hits, weights, cell=cells, cluster=names, cells=count, squares=own)

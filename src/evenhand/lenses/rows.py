@@ -1,0 +1,141 @@
+"""The result row: every lens gives the same columns, whatever it measures."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+TEXT = ("lens", "measure", "class", "attribute", "group", "reference", "stratum", "labeler", "norm")
+COLUMNS = (
+    *TEXT,
+    "value",
+    "low",
+    "high",
+    "level",
+    "family_low",
+    "family_high",
+    "n",
+    "n_reference",
+    "p",
+    "p_adjusted",
+    "method",
+    "rule",
+    "undefined",
+    "limit_low",
+    "limit_high",
+    "verdict",
+)
+WORDS = frozenset((*TEXT, "method", "rule", "undefined", "verdict"))
+Column = NDArray[Any]
+
+
+class Rows:
+    """Result rows, held by column: words as objects or None, numbers as floats or NaN.
+
+    Examples:
+        >>> rows = Rows.block((2,), measure="selection_rate", group=["f", "m"], value=[0.5, 0.25])
+        >>> [(row["group"], row["value"], row["stratum"]) for row in rows]
+        [('f', 0.5, None), ('m', 0.25, None)]
+        >>> len(rows.where(group="f"))
+        1
+    """
+
+    def __init__(self, columns: Mapping[str, Column]) -> None:
+        self.columns = dict(columns)
+
+    @classmethod
+    def block(cls, shape: tuple[int, ...], **columns: Any) -> Self:
+        """Rows of every cell of an array; a column is one value or broadcasts to the shape."""
+        size = int(np.prod(shape))
+        unknown = set(columns) - set(COLUMNS)
+        if unknown:
+            raise KeyError(f"not columns of a result row: {sorted(unknown)}")
+        held: dict[str, Column] = {}
+        for name in COLUMNS:
+            kind: Any = object if name in WORDS else np.float64
+            if name not in columns:
+                held[name] = np.full(size, None if name in WORDS else np.nan, dtype=kind)
+                continue
+            values = np.asarray(columns[name], dtype=kind)
+            held[name] = np.broadcast_to(values, shape).reshape(-1)
+        return cls(held)
+
+    @classmethod
+    def concatenate(cls, parts: Iterable["Rows"]) -> Self:
+        """All rows of several blocks, in order."""
+        blocks = list(parts)
+        if not blocks:
+            return cls.block((0,))
+        return cls({c: np.concatenate([b.columns[c] for b in blocks]) for c in COLUMNS})
+
+    def __len__(self) -> int:
+        return len(self.columns["value"])
+
+    def __getitem__(self, column: str) -> Column:
+        return self.columns[column]
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        lists = [self.plain(name) for name in COLUMNS]
+        for values in zip(*lists):
+            yield dict(zip(COLUMNS, values))
+
+    def plain(self, column: str) -> list[Any]:
+        """One column as plain values, None where there is none, counts as whole numbers."""
+        values = self.columns[column]
+        if column in WORDS:
+            return values.tolist()
+        told: list[Any] = values.astype(object).tolist()
+        gaps = np.flatnonzero(~np.isfinite(values))
+        for i in gaps:
+            told[i] = None
+        if column in {"n", "n_reference"}:
+            return [int(v) if v is not None and float(v).is_integer() else v for v in told]
+        return told
+
+    def take(self, which: Any) -> Self:
+        """The rows of a mask or of positions."""
+        return type(self)({name: column[which] for name, column in self.columns.items()})
+
+    def where(self, **equal: Any) -> Self:
+        """The rows whose columns equal these values; `class_` stands for `class`."""
+        mask = np.ones(len(self), dtype=bool)
+        for name, value in equal.items():
+            column = self.columns[name.rstrip("_")]
+            mask &= np.array([v is None for v in column]) if value is None else column == value
+        return self.take(mask)
+
+    def replace(self, **columns: Any) -> Self:
+        """The same rows with some columns changed."""
+        changed = type(self).block((len(self),), **columns)
+        return type(self)({**self.columns, **{name: changed.columns[name] for name in columns}})
+
+    def to_frame(self) -> Any:
+        """The rows as a Polars data frame with fixed columns."""
+        import polars as pl
+
+        kinds = {name: pl.String if name in WORDS else pl.Float64 for name in COLUMNS}
+        kinds["n"] = kinds["n_reference"] = pl.Float64
+        return pl.DataFrame(
+            {name: self.plain(name) for name in COLUMNS}, schema=kinds, strict=False
+        )
+
+
+def words(values: Iterable[str | None]) -> Column:
+    """Labels as an object array, ready to be broadcast."""
+    listed = list(values)
+    array = np.empty(len(listed), dtype=object)
+    array[:] = listed
+    return array
+
+
+def choose(mask: Any, yes: Any, no: Any = None) -> Column:
+    """Words picked by a mask; None stands for no word.
+
+    Examples:
+        >>> choose([True, False], "no cases in the group").tolist()
+        ['no cases in the group', None]
+    """
+    where = np.asarray(mask, dtype=bool)
+    sides = [np.asarray(side, dtype=object) for side in (yes, no)]
+    return np.where(where, *sides)

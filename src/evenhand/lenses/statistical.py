@@ -1,0 +1,230 @@
+"""The statistical lens: rates by group and class, and how far groups lie apart."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from evenhand.decisions.roles import Attribute, Roles
+from evenhand.decisions.table import Decisions
+from evenhand.decisions.tally import Tally
+from evenhand.errors import DataError, UsageError, nearest
+from evenhand.lenses.catalogue import RATES
+from evenhand.lenses.compare_groups import Noise, Pairing, Setting, comparison_rows, rate_rows
+from evenhand.lenses.confusion import Confusion, confusion, find_classes, prepare
+from evenhand.lenses.group_rates import GroupRates, group_rates, rest_rates
+from evenhand.lenses.lens import LensResult, Options
+from evenhand.lenses.ranked_scores import score_rows
+from evenhand.lenses.rows import Rows
+from evenhand.lenses.strata import stratified_rows
+from evenhand.lenses.summarise_groups import (
+    equalised_odds_rows,
+    impact_ratio_rows,
+    rms_rows,
+    spread_rows,
+    worst,
+    worst_rows,
+)
+from evenhand.stats.estimate import FloatArray
+from evenhand.stats.spread import WorstPair
+
+LENS = "statistical"
+REST, OVERALL = "<rest>", "<overall>"
+
+
+def lacks(decisions: Decisions) -> str | None:
+    """What the table would need for this lens, or None where it has it."""
+    roles = decisions.roles
+    if not roles.group:
+        return "a group column"
+    if roles.rule is None and not (roles.score and roles.truth):
+        return "a decision column, or a score and a threshold"
+    return None
+
+
+def measure(decisions: Decisions, options: Options) -> LensResult:
+    """Every rate, gap, ratio and summary of every attribute."""
+    decisions.survey  # noqa: B018 — refuses unusable scores and weights before anything is counted
+    parts: list[Rows] = []
+    notes: list[str] = []
+    tallies: list[Tally] = []
+    details: dict[str, object] = {}
+    excluded: dict[str, int] = {}
+    for attribute in decisions.roles.attributes:
+        if decisions.roles.rule is not None:
+            tally = decisions.count(attribute, cluster=decisions.roles.cluster is not None)
+            tallies.append(tally)
+            excluded |= left_out(tally, attribute, decisions.roles)
+            classes, positive = find_classes(tally, decisions.roles)
+            details |= {"classes": list(classes), "positive": positive}
+            rows, told = measure_tally(tally, attribute, decisions.roles, options)
+            parts += rows
+            notes += told
+        columns = scored_classes(decisions, tallies[-1] if tallies else None)
+        parts += score_rows(decisions, attribute, options, classes=columns)
+    return LensResult(
+        lens=LENS,
+        rows=Rows.concatenate(parts),
+        excluded=excluded,
+        notes=tuple(notes),
+        details=details,
+        tallies=tuple(tallies),
+    )
+
+
+def scored_classes(decisions: Decisions, tally: Tally | None) -> dict[str, str]:
+    """Which column holds the score of which class; none without a truth to hold it against."""
+    roles = decisions.roles
+    if roles.truth is None:
+        return {}
+    if roles.score is None:
+        return dict(roles.scores)
+    if tally is None:
+        tally = decisions.truths()
+    _, positive = find_classes(tally, roles)
+    return {} if positive is None else {positive: roles.score}
+
+
+def measure_tally(
+    tally: Tally, attribute: Attribute, roles: Roles, options: Options
+) -> tuple[list[Rows], list[str]]:
+    """The rows of one attribute from its tally alone, and what is worth saying of them."""
+    table = confusion(tally, roles)
+    clusters = prepare(tally, roles)[0] if "cluster" in tally.labels else None
+    if table.sums["n"].sum() == 0:
+        raise DataError(
+            f"Nothing is left to measure for group={attribute.name!r}: no row has both a group "
+            "and a decision."
+        )
+    setting = Setting(
+        attribute=attribute.name,
+        classes=table.classes,
+        groups=table.groups,
+        strata=table.strata,
+        rule=rule_name(roles),
+        level=options.level,
+        seed=options.seed,
+    )
+    reference = choose_reference(table, roles.reference.get(attribute.name))
+    noise = Noise(table, setting)
+    parts: list[Rows] = []
+    notes: list[str] = _unseen(table, attribute)
+    pairs: dict[str, WorstPair] = {}
+    cases: dict[str, FloatArray] = {}
+    for rate in RATES if table.has_truth else ("selection_rate",):
+        rates = group_rates(table, rate, clusters=clusters)
+        parts.append(rate_rows(setting, rate, rates, noise))
+        if len(table.groups) < 2:
+            continue
+        for pairing in pairings(table, rate, rates, reference):
+            parts += comparison_rows(setting, rate, pairing, noise)
+            if len(table.classes) > 2 and pairing.reference_name != REST:
+                parts.append(rms_rows(setting, rate, pairing))
+            if len(table.strata) > 1 and pairing.reference_name not in (REST, OVERALL):
+                rows, told = stratified_rows(setting, rate, pairing)
+                parts += rows
+                notes += told
+        pairs[rate], cases[rate] = worst(setting, rates), rates.cases
+        parts.append(worst_rows(setting, rate, rates, pairs[rate]))
+        if rate == "selection_rate":
+            parts.append(impact_ratio_rows(setting, rates))
+        if len(table.groups) > 2:
+            parts.append(spread_rows(setting, rate, rates))
+    if "true_positive_rate" in pairs:
+        parts.append(equalised_odds_rows(setting, pairs, cases))
+    return parts, notes
+
+
+def pairings(table: Confusion, rate: str, rates: GroupRates, reference: str) -> Iterable[Pairing]:
+    """The comparisons asked for: with the reference and, beyond two groups, with the rest."""
+    everybody = list(range(len(table.groups)))
+    rest = None
+    if reference in (REST, OVERALL) or len(everybody) > 2:
+        rest = rest_rates(table, rate, of=rates)
+    if reference not in (REST, OVERALL):
+        place = table.groups.index(reference)
+        others = [i for i in everybody if i != place]
+        yield Pairing(
+            index=others,
+            group=rates.take(others),
+            reference=rates.take([place]),
+            reference_name=reference,
+        )
+    if rest is not None and reference == OVERALL:
+        yield Pairing(
+            index=everybody, group=rates, reference=rest, reference_name=OVERALL, whole=True
+        )
+    elif rest is not None:
+        yield Pairing(index=everybody, group=rates, reference=rest, reference_name=REST)
+
+
+def choose_reference(table: Confusion, asked: str | None) -> str:
+    """The reference asked for, or the group with most rows, the first by name among equals."""
+    if asked is None:
+        sizes = table.sums["n"][0, :, 0].sum(axis=(-2, -1))
+        return table.groups[int(np.argmax(sizes))]
+    if asked not in (REST, OVERALL, *table.groups):
+        raise UsageError(
+            f"reference={asked!r} is not a group.{nearest(asked, list(table.groups))} "
+            f"The groups are {', '.join(table.groups[:8])}; or write {REST} or {OVERALL}."
+        )
+    return asked
+
+
+def rule_name(roles: Roles) -> str | None:
+    """The rule as the record tells it, with its threshold where it is one number."""
+    if roles.rule == "one-versus-rest":
+        cut = 0.5 if roles.threshold is None else roles.threshold
+        return f"one-versus-rest@{cut}"
+    if roles.rule == "score>=t" and isinstance(roles.threshold, int | float):
+        return f"score>={roles.threshold:g}"
+    return roles.rule
+
+
+def left_out(tally: Tally, attribute: Attribute, roles: Roles) -> dict[str, int]:
+    """Rows that could not be used, by reason."""
+    n, codes = tally.sums["n"], tally.codes
+    reasons = {f"no {attribute.name}": n[codes["group"] < 0].sum()}
+    if "decision" in codes:
+        reasons["no decision"] = n[codes["decision"] < 0].sum()
+    if "truth" in codes:
+        reasons["no truth (kept for selection rates)"] = n[codes["truth"] < 0].sum()
+    if "stratum" in codes:
+        reasons[f"no {roles.stratum} (kept outside strata)"] = n[codes["stratum"] < 0].sum()
+    if "cluster" in codes:
+        reasons[f"no {roles.cluster}"] = n[codes["cluster"] < 0].sum()
+    found = {reason: int(rows) for reason, rows in reasons.items() if rows}
+    if found and roles.missing == "error":
+        told = ", ".join(
+            f"{rows:,} rows with {reason.split(' (')[0]}" for reason, rows in found.items()
+        )
+        raise DataError(
+            f"missing='error' and the data has {told}. "
+            "Fill them in, or choose missing='drop' or 'group'."
+        )
+    return found
+
+
+def _unseen(table: Confusion, attribute: Attribute) -> list[str]:
+    if not table.has_truth:
+        return []
+    cells = table.sums["n"][0].sum(axis=0)
+    notes = []
+    positives = cells[:, 1].sum(axis=-1)
+    decided = cells[:, :, 1].sum(axis=-1)
+    for i, name in enumerate(table.classes):
+        if positives[i] == 0 and decided[i] > 0:
+            notes.append(
+                f"Class '{name}' was decided {int(decided[i]):,} times and never occurs in the "
+                "truth: its true positive rate is undefined."
+            )
+    if (positives > 0).sum() == 1:
+        only = table.classes[int(np.argmax(positives))]
+        notes.append(
+            f"The truth has one class, '{only}': rates that need another class are undefined."
+        )
+    if len(table.groups) == 1:
+        notes.append(
+            f"group='{attribute.name}' has one value, '{table.groups[0]}': there is nothing to "
+            "compare it with."
+        )
+    return notes

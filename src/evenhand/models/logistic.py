@@ -1,0 +1,339 @@
+"""Ridge logistic regression of many classes at once by L-BFGS: each step is one pass for all.
+
+Per class (one-versus-rest) or jointly (multinomial), minimises
+Σ_i c_i·loss_i + penalty/2·|w|² with free intercepts.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.models.design import Design, Matrix, thread_pool
+
+SUFFICIENT = 1e-4
+TRIES = 25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogisticFit:
+    """Weights (classes × features) and intercepts, with the objective that each problem reached."""
+
+    weights: NDArray[Any]
+    intercepts: NDArray[Any]
+    objective: NDArray[np.float64]
+    iterations: int
+    converged: NDArray[np.bool_]
+
+
+@dataclass(slots=True)
+class Memory:
+    """The last steps and gradient changes of one problem, and the direction they suggest."""
+
+    size: int
+    steps: list[NDArray[Any]] = field(default_factory=list)
+    changes: list[NDArray[Any]] = field(default_factory=list)
+    products: list[float] = field(default_factory=list)
+
+    def add(self, step: NDArray[Any], change: NDArray[Any]) -> None:
+        """Remember a step, unless rounding has eaten its curvature."""
+        product = dot(step, change)
+        if product <= 1e-10 * np.sqrt(dot(step, step) * dot(change, change)):
+            return
+        self.steps.append(step)
+        self.changes.append(change)
+        self.products.append(product)
+        if len(self.steps) > self.size:
+            del self.steps[0], self.changes[0], self.products[0]
+
+    def direction(self, gradient: NDArray[Any], inverse: NDArray[Any]) -> NDArray[Any]:
+        """Minus the gradient, turned by the remembered curvature around a diagonal guess."""
+        q = gradient.copy()
+        shares = []
+        past = list(zip(self.steps, self.changes, self.products, strict=True))
+        for step, change, product in reversed(past):
+            share = dot(step, q) / product
+            q -= q.dtype.type(share) * change
+            shares.append(share)
+        q *= inverse
+        if past:
+            _, change, product = past[-1]
+            q *= q.dtype.type(product / dot(change, inverse * change))
+        for (step, change, product), share in zip(past, reversed(shares), strict=True):
+            q += q.dtype.type(share - dot(change, q) / product) * step
+        return -q
+
+
+def dot(a: NDArray[Any], b: NDArray[Any]) -> float:
+    """Inner product outside BLAS, whose own threads would fight with ours over a vector this short."""
+    return float(np.einsum("i,i->", a, b))
+
+
+@dataclass(slots=True)
+class Loss:
+    """Log-loss of every row and class, with its residuals, one block of rows at a time.
+
+    `labels` gives each row's column, or -1 for none. `sides`, two rows of factors for the rest and
+    for the class itself, balances one-versus-rest problems.
+    """
+
+    labels: NDArray[np.intp]
+    weights: NDArray[Any]
+    multinomial: bool
+    sides: NDArray[Any] | None
+
+    def of(
+        self, logits: NDArray[Any], block: slice, columns: NDArray[np.intp]
+    ) -> tuple[NDArray[np.float64], NDArray[Any]]:
+        """Summed loss of each problem, and residuals (weighted probability minus truth)."""
+        labels = self.labels[block]
+        place = np.full(int(labels.max(initial=-1)) + 2, -1)
+        inside = columns < place.size - 1
+        place[columns[inside]] = np.flatnonzero(inside)
+        column = place[labels]
+        own = np.flatnonzero(column >= 0)
+        column = column[own]
+        c = self.weights[block, None]
+        if self.multinomial:
+            top = logits.max(axis=1, keepdims=True)
+            powers = np.exp(logits - top)
+            total = powers.sum(axis=1, keepdims=True)
+            residuals = c * (powers / total)
+            residuals[own, column] -= c[own, 0]
+            losses = (c * (np.log(total) + top))[:, 0]
+            losses[own] -= c[own, 0] * logits[own, column]
+            return np.array([losses.sum(dtype=np.float64)]), residuals
+        powers = np.exp(-np.abs(logits))
+        probability = np.where(logits >= 0, 1, powers) / (1 + powers)
+        losses = np.log1p(powers)
+        truth = logits[own, column]
+        own_loss = losses[own, column] + np.maximum(-truth, 0)
+        losses += np.maximum(logits, 0)
+        losses[own, column] = own_loss
+        probability[own, column] -= 1
+        if self.sides is not None:
+            factor = np.broadcast_to(self.sides[0, columns], logits.shape).copy()
+            factor[own, column] = self.sides[1, columns[column]]
+            c = c * factor
+        return (losses * c).sum(axis=0, dtype=np.float64), probability * c
+
+
+def fit_logistic(
+    matrix: Matrix,
+    labels: NDArray[np.intp],
+    *,
+    classes: int,
+    multinomial: bool = False,
+    penalty: float = 1.0,
+    weights: NDArray[Any] | None = None,
+    sides: NDArray[Any] | None = None,
+    intercept: bool = True,
+    start: tuple[NDArray[Any], NDArray[Any]] | None = None,
+    tolerance: float = 1e-5,
+    max_iterations: int = 500,
+    memory: int = 8,
+    threads: int | None = None,
+) -> LogisticFit:
+    """Weights of all classes, fitted together; classes that have settled leave the passes.
+
+    A problem has settled when half the squared gradient in the metric of the diagonal, an estimate
+    of what is left to gain, is below `tolerance` times its objective.
+
+    Examples:
+        >>> rows = np.array([[0.0], [1.0], [2.0], [3.0]])
+        >>> fit = fit_logistic(rows, np.array([0, 0, 1, 1]), classes=2)
+        >>> fit.weights.round(2).tolist(), bool(fit.converged.all())
+        ([[-1.07], [1.07]], True)
+    """
+    rows = matrix.shape[0]
+    c = np.ones(rows) if weights is None else np.asarray(weights, dtype=np.float64)
+    with thread_pool(threads) as pool:
+        design = Design.of(matrix, weights=c, intercept=intercept, pool=pool)
+        factors = None if sides is None else np.asarray(sides, dtype=design.dtype)
+        loss = Loss(np.asarray(labels), c.astype(design.dtype), multinomial, factors)
+        fit = Descent(design, loss, classes=classes, penalty=penalty, start=start, memory=memory)
+        return fit.run(tolerance=tolerance, max_iterations=max_iterations)
+
+
+class Descent:
+    """All problems side by side: parameters, gradients and memories, one row for each problem."""
+
+    def __init__(
+        self,
+        design: Design,
+        loss: Loss,
+        *,
+        classes: int,
+        penalty: float,
+        start: tuple[NDArray[Any], NDArray[Any]] | None,
+        memory: int,
+    ) -> None:
+        self.design, self.loss, self.classes, self.penalty = design, loss, classes, penalty
+        self.each = classes if loss.multinomial else 1
+        problems = classes // self.each
+        share = class_shares(loss, classes)
+        parameters = np.zeros((classes, design.width + design.intercept), dtype=design.dtype)
+        if start is not None:
+            parameters[:, : design.width] = start[0]
+        if design.intercept:
+            if start is None:
+                level = np.log(share) if loss.multinomial else np.log(share / (1 - share))
+            else:
+                level = start[1] + parameters[:, : design.width] @ design.mean
+            parameters[:, design.width] = level
+        spread = share * (1 - share)
+        inverse = np.empty_like(parameters)
+        inverse[:, : design.width] = 1 / (spread[:, None] * design.squares + penalty)
+        if design.intercept:
+            inverse[:, design.width] = 1 / (spread * loss.weights.sum(dtype=np.float64))
+        self.parameters = parameters.reshape(problems, -1)
+        self.inverse = inverse.reshape(problems, -1)
+        self.ridge = np.full_like(parameters, penalty)
+        self.ridge[:, design.width :] = 0
+        self.ridge = self.ridge.reshape(problems, -1)
+        self.memories = [Memory(memory) for _ in range(problems)]
+        self.objective = np.full(problems, np.inf)
+        self.ridge_value = np.zeros(problems)
+        self.converged = np.zeros(problems, dtype=bool)
+
+    def run(self, *, tolerance: float, max_iterations: int) -> LogisticFit:
+        """Descend until every problem has settled or the iterations are spent."""
+        active = np.arange(len(self.memories))
+        logits = self.design.times(self._columns(self.parameters))
+        still = np.zeros(logits.shape[1], dtype=logits.dtype)
+        value, logits, residuals = self._evaluate(logits, active, along=logits, scale=still)
+        pull = self.ridge * self.parameters
+        self.ridge_value = np.array([dot(a, b) for a, b in zip(pull, self.parameters)]) / 2
+        self.objective = value + self.ridge_value
+        gradient = self.design.gradient(residuals).reshape(active.size, -1) + pull
+        done = 0
+        while done < max_iterations:
+            left = self._settle(active, gradient, tolerance)
+            if left.any() and not left.all():
+                # A settled class leaves the passes at once: its column costs as much as any other.
+                columns = np.repeat(left, self.each)
+                logits, gradient = np.ascontiguousarray(logits[:, columns]), gradient[left]
+            active = active[left]
+            if not active.size:
+                break
+            logits, gradient = self._step(active, logits, gradient)
+            done += 1
+        else:
+            self._settle(active, gradient, tolerance)
+        table = self._columns(self.parameters)
+        weights = table[:, : self.design.width].copy()
+        intercepts = np.zeros(self.classes, dtype=table.dtype)
+        if self.design.intercept:
+            intercepts = table[:, self.design.width] - weights @ self.design.mean
+        return LogisticFit(
+            weights=weights,
+            intercepts=intercepts,
+            objective=self.objective,
+            iterations=done,
+            converged=self.converged,
+        )
+
+    def _columns(self, table: NDArray[Any]) -> NDArray[Any]:
+        return table.reshape(-1, self.design.width + self.design.intercept)
+
+    def _class_columns(self, active: NDArray[np.intp]) -> NDArray[np.intp]:
+        return np.arange(self.classes) if self.each > 1 else active
+
+    def _evaluate(
+        self,
+        logits: NDArray[Any],
+        active: NDArray[np.intp],
+        *,
+        along: NDArray[Any],
+        scale: NDArray[Any],
+    ) -> tuple[NDArray[np.float64], NDArray[Any], NDArray[Any]]:
+        """Loss, logits and residuals of each problem, this far along its direction."""
+        columns = self._class_columns(active)
+        reached, residuals = np.empty_like(logits), np.empty_like(logits)
+
+        def work(block: slice) -> NDArray[np.float64]:
+            reached[block] = logits[block] + along[block] * scale
+            value, residuals[block] = self.loss.of(reached[block], block, columns)
+            return value
+
+        values = self.design.each_block(work, length=self.design.rows, columns=logits.shape[1])
+        return np.sum(values, axis=0), reached, residuals
+
+    def _settle(
+        self, active: NDArray[np.intp], gradient: NDArray[Any], tolerance: float
+    ) -> NDArray[np.bool_]:
+        """Mark problems with nothing left to gain; true for those that go on."""
+        left = [dot(g * self.inverse[k], g) / 2 for k, g in zip(active, gradient, strict=True)]
+        settled = np.array(left) <= tolerance * self.objective[active]
+        self.converged[active] |= settled
+        return ~self.converged[active]
+
+    def _step(
+        self, active: NDArray[np.intp], logits: NDArray[Any], gradient: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """One step of every active problem, each with its own length; new logits and gradients."""
+
+        direction = np.empty_like(gradient)
+
+        def turn(row: int) -> tuple[float, float, float]:
+            k = active[row]
+            way = self.memories[k].direction(gradient[row], self.inverse[k])
+            direction[row] = way
+            pull = self.ridge[k] * way
+            return dot(gradient[row], way), dot(pull, self.parameters[k]), dot(pull, way)
+
+        slopes = np.array(self.design.each(turn, count=active.size)).T
+        along = self.design.times(self._columns(direction))
+        length, reached, residuals = self._search(active, logits, along, slopes)
+        self.converged[active[length == 0]] = True
+        change = self.design.gradient(residuals).reshape(active.size, -1)
+
+        def learn(row: int) -> None:
+            k = active[row]
+            step = direction[row] * direction.dtype.type(length[row])
+            self.parameters[k] += step
+            change[row] += self.ridge[k] * self.parameters[k]
+            self.memories[k].add(step, change[row] - gradient[row])
+
+        self.design.each(learn, count=active.size)
+        return reached, change
+
+    def _search(
+        self,
+        active: NDArray[np.intp],
+        logits: NDArray[Any],
+        along: NDArray[Any],
+        slopes: NDArray[np.float64],
+    ) -> tuple[NDArray[np.float64], NDArray[Any], NDArray[Any]]:
+        """Length of each problem's step, shortened until its objective falls far enough.
+
+        The model is linear, so every trial reuses the one product along the direction.
+        """
+        fall, pull, bend = slopes
+        before = self.objective[active]
+        ridge = self.ridge_value[active]
+        slack = 50 * np.finfo(self.design.dtype).eps * np.abs(before)
+        length = np.ones(active.size)
+        for trial in range(TRIES):
+            scale = np.repeat(length, self.each).astype(self.design.dtype)
+            value, reached, residuals = self._evaluate(logits, active, along=along, scale=scale)
+            penalty = ridge + length * pull + length**2 * bend / 2
+            short = value + penalty > before + SUFFICIENT * length * fall + slack
+            if not short.any():
+                break
+            # Where nothing helps, rounding is all that is left: stay where it is.
+            length = np.where(short, 0.0 if trial == TRIES - 2 else length * 0.4, length)
+        self.objective[active], self.ridge_value[active] = value + penalty, penalty
+        return length, reached, residuals
+
+
+def class_shares(loss: Loss, classes: int) -> NDArray[np.float64]:
+    """Weighted share of each class, kept off 0 and 1, where the logit has no value."""
+    weights = loss.weights.astype(np.float64)
+    own = loss.labels >= 0
+    mass = np.bincount(loss.labels[own], weights=weights[own], minlength=classes)
+    rest = weights.sum() - mass
+    if loss.sides is not None:
+        rest, mass = rest * loss.sides[0], mass * loss.sides[1]
+    return np.clip(mass / (mass + rest), 1e-6, 1 - 1e-6)

@@ -1,0 +1,39 @@
+"""A record in a notebook: static HTML with scoped styles and no script."""
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+from evenhand.report.table import HEADERS, cells, chosen_rows, left_out
+
+_STYLE = """<style scoped>
+.evenhand { font: 14px/1.45 system-ui, sans-serif; max-width: 72em; }
+.evenhand table { border-collapse: collapse; }
+.evenhand th, .evenhand td { padding: 2px 10px; text-align: left; }
+.evenhand td { font-variant-numeric: tabular-nums; border-top: 1px solid #8884; }
+.evenhand .quiet { opacity: .7; }
+</style>"""
+
+
+def as_fragment(record: Mapping[str, Any]) -> str:
+    """The verdict, the findings and the leading rows as an HTML fragment."""
+    rows, more = chosen_rows(record)
+    head = "".join(f"<th>{escape(header)}</th>" for header in HEADERS)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells(row)) + "</tr>"
+        for row in rows
+    )
+    findings = "".join(
+        f"<li>{escape(finding['verdict'])}: {escape(finding['sentence'])}</li>"
+        for finding in record["findings"]
+    )
+    notes = "".join(f"<li>{escape(note)}</li>" for note in record["notes"])
+    quiet = [*left_out(record)]
+    if more:
+        quiet.append(f"{more:,} more rows: .to_frame()")
+    return (
+        f'<div class="evenhand">{_STYLE}<p><strong>{escape(record["sentence"])}</strong></p>'
+        f"<ul>{findings}{notes}</ul>"
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        f'<p class="quiet">{escape(" ".join(quiet))}</p></div>'
+    )

@@ -1,0 +1,92 @@
+"""What a reader is shown of the rows: the comparisons that matter, largest first."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from evenhand.findings.sentences import interval, number, signed, words
+
+Row = Mapping[str, Any]
+HEADERS = ("measure", "class", "group", "against", "value", "interval", "n", "verdict")
+HEADLINES = (
+    "selection_rate_gap",
+    "true_positive_rate_gap",
+    "false_positive_rate_gap",
+    "accuracy_gap",
+    "auc_gap",
+)
+_ORDER = {"outside": 0, "cannot tell": 1, "within": 2, "not assessed": 3}
+
+
+def chosen_rows(record: Mapping[str, Any], *, most: int = 20) -> tuple[list[Row], int]:
+    """The rows to show and how many more there are like them.
+
+    Where limits are set, the rows that have one: outside, then cannot tell, then within.
+    Otherwise the headline gaps to the reference, of the positive class where there are two.
+    """
+    rows = record["results"]
+    limited = [row for row in rows if row["verdict"] != "not assessed"]
+    if limited:
+        chosen = sorted(limited, key=lambda row: (_ORDER[row["verdict"]], -_size(row)))
+    else:
+        positive = record["details"].get("statistical", {}).get("positive")
+        chosen = [
+            row
+            for row in rows
+            if (row["measure"] in HEADLINES or row["lens"] != "statistical")
+            and row["stratum"] in (None, "<summary>")
+            and row["reference"] != "<rest>"
+            and (positive is None or row["class"] in (positive, None))
+        ]
+        chosen.sort(key=lambda row: (_headline(row["measure"]), -_size(row)))
+    return chosen[:most], max(len(chosen) - most, 0)
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    """One row as text, in the order of HEADERS."""
+    value = signed(row["value"]) if row["measure"].endswith("_gap") else number(row["value"])
+    count = f"{row['n']:,.0f}" if row["n"] is not None else "–"
+    if row["n_reference"] is not None:
+        count += f" / {row['n_reference']:,.0f}"
+    where = f" in {row['stratum']}" if row["stratum"] else ""
+    defined = row["value"] is not None
+    return (
+        words(row["measure"]) + where,
+        row["class"] or "",
+        row["group"] or row["attribute"] or "",
+        row["reference"] or "",
+        value if defined else "undefined",
+        interval(row) if defined else str(row["undefined"] or ""),
+        count,
+        row["verdict"] or "",
+    )
+
+
+def impact_ratios(record: Mapping[str, Any]) -> list[Row]:
+    """The rows of the four-fifths table: selection rates by the highest group's."""
+    positive = record["details"].get("statistical", {}).get("positive")
+    return [
+        row
+        for row in record["results"]
+        if row["measure"] == "impact_ratio"
+        and row["stratum"] is None
+        and row["value"] is not None
+        and (positive is None or row["class"] == positive)
+    ]
+
+
+def left_out(record: Mapping[str, Any]) -> Iterable[str]:
+    """What was excluded, in words."""
+    for item in record["data"]["excluded"]:
+        rows = f"{item['rows']:,} {'row' if item['rows'] == 1 else 'rows'}"
+        yield f"{rows} left out: {item['reason']}."
+
+
+def _headline(measure: str) -> int:
+    return HEADLINES.index(measure) if measure in HEADLINES else len(HEADLINES)
+
+
+def _size(row: Row) -> float:
+    if row["value"] is None:
+        return -1.0
+    still = 1.0 if row["measure"].endswith("_ratio") else 0.0
+    return abs(float(row["value"]) - still)

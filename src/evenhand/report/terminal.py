@@ -1,0 +1,102 @@
+"""A record on the terminal: the verdict first, then findings, then a table of 100 columns."""
+
+import io
+from collections.abc import Mapping
+from typing import Any
+
+from evenhand.report.table import HEADERS, cells, chosen_rows, impact_ratios, left_out
+
+WIDTH = 100
+_OPTIONAL = {"class", "verdict"}
+_STYLES = {"outside": "bold red", "cannot tell": "yellow", "within": "green", "not assessed": "dim"}
+
+
+def show(record: Mapping[str, Any], console: Any) -> None:
+    """Print a record on a rich console."""
+    from rich.text import Text
+
+    style = _STYLES[record["verdict"]]
+    console.print(Text(record["sentence"], style=style.replace("dim", "bold")))
+    data = record["data"]
+    rows = f"{data['rows']:,} rows of " if data["rows"] is not None else ""
+    console.print(Text(f"{rows}{data['source']}, {record['made']['engine']}.", style="dim"))
+    console.print()
+    for finding in record["findings"]:
+        mark = {"outside": "✗", "cannot tell": "?", "within": "✓"}.get(finding["verdict"], "·")
+        line = Text(f"{mark} ", style=_STYLES[finding["verdict"]])
+        line.append(finding["sentence"], style="default")
+        console.print(line)
+    for note in record["notes"]:
+        console.print(Text(f"! {note}", style="yellow"))
+    if record["findings"] or record["notes"]:
+        console.print()
+    _table(record, console)
+    _impact(record, console)
+    for sentence in left_out(record):
+        console.print(Text(sentence, style="dim"))
+    level = record["made"]["level"]
+    console.print(
+        Text(
+            f"Intervals hold at {level:.0%} for all classes and groups of a measure together.",
+            style="dim",
+        )
+    )
+
+
+def as_text(record: Mapping[str, Any]) -> str:
+    """The same as plain text, for `print`."""
+    from rich.console import Console
+
+    out = io.StringIO()
+    show(record, Console(file=out, width=WIDTH, no_color=True, highlight=False, soft_wrap=False))
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+
+
+def _table(record: Mapping[str, Any], console: Any) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    rows, more = chosen_rows(record)
+    if not rows:
+        return
+    table = Table(box=box.SIMPLE_HEAD, width=min(WIDTH, console.width), pad_edge=False)
+    told = [cells(row) for row in rows]
+    keep = [i for i, h in enumerate(HEADERS) if h not in _OPTIONAL or len({c[i] for c in told}) > 1]
+    for i in keep:
+        right = HEADERS[i] in {"value", "n", "interval"}
+        table.add_column(HEADERS[i], justify="right" if right else "left", no_wrap=right)
+    before = ""
+    for line, row in zip(told, rows):
+        texts = [Text(cell) for cell in line]
+        texts[0] = Text("" if line[0] == before else line[0])
+        texts[-1].stylize(_STYLES[row["verdict"]])
+        table.add_row(*(texts[i] for i in keep))
+        before = line[0]
+    console.print(table)
+    if more:
+        console.print(Text(f"{more:,} more rows are in the record (--json).", style="dim"))
+
+
+def _impact(record: Mapping[str, Any], console: Any) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = impact_ratios(record)
+    if not rows or len({row["class"] for row in rows}) > 1:
+        return
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        width=min(WIDTH, console.width),
+        pad_edge=False,
+        title="Impact ratios: selection rate by the highest group's (no pass mark is implied)",
+        title_justify="left",
+        title_style="dim",
+    )
+    for header in ("group", "highest", "ratio", "interval", "n"):
+        table.add_column(header, justify="left" if header in {"group", "highest"} else "right")
+    for row in rows[:20]:
+        _, _, group, against, value, limits, count, _ = cells(row)
+        table.add_row(*(Text(cell) for cell in (group, against, value, limits, count)))
+    console.print(table)

@@ -1,0 +1,1 @@
+"""Data with a planted, known bias."""

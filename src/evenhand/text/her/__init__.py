@@ -1,0 +1,1 @@
+"""His or him: what a "her" stands for, read from the words around it."""
