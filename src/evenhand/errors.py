@@ -14,7 +14,7 @@ class EvenhandError(Exception):
 
 
 class UsageError(EvenhandError):
-    """An argument, column, measure or engine that does not exist, or an output that cannot be written."""
+    """An unknown argument, column, measure or engine, or an output that cannot be written."""
 
     exit_code = 2
 

@@ -148,9 +148,9 @@ def _open_duckdb(paths: list[str], kind: str, _: str) -> Any:
     if kind == "parquet":
         return duckdb.read_parquet([f"{p}/**/*.parquet" if Path(p).is_dir() else p for p in paths])
     if kind == "csv":
-        return duckdb.read_csv(paths)  # type: ignore[arg-type]
+        return duckdb.read_csv(paths)
     if kind == "jsonl":
-        return duckdb.read_json(paths, format="newline_delimited")  # type: ignore[arg-type]
+        return duckdb.read_json(paths, format="newline_delimited")
     import pyarrow.dataset
 
     table = pyarrow.dataset.dataset(paths, format="ipc")

@@ -89,7 +89,8 @@ def find_roles(columns: Sequence[str], **given: Any) -> Roles:
     """The roles given, completed by the columns that other commands add under known names.
 
     Examples:
-        >>> roles = find_roles(["y", "decision", "decision@female", "gender"], truth="y", group="gender")
+        >>> columns = ["y", "decision", "decision@female", "gender"]
+        >>> roles = find_roles(columns, truth="y", group="gender")
         >>> roles.decision, roles.rule, dict(roles.counterfactual)
         ('decision', 'given', {'female': 'decision@female'})
     """
@@ -99,9 +100,9 @@ def find_roles(columns: Sequence[str], **given: Any) -> Roles:
     given["group"] = (group,) if isinstance(group, str) else tuple(group)
     given["reference"] = _references(given.get("reference", {}), given["group"])
     given["scores"] = _wide_scores(known, given.get("scores"))
-    if "decision" not in given and "score" not in given and "rule" not in given:
-        if "decision" in known and given.get("threshold") is None:
-            given["decision"] = "decision"
+    undecided = not {"decision", "score", "rule", "threshold"} & set(given)
+    if undecided and "decision" in known:
+        given["decision"] = "decision"
     for role, mark in (
         ("counterfactual", "decision@"),
         ("norm", "norm@"),
@@ -120,7 +121,7 @@ def find_roles(columns: Sequence[str], **given: Any) -> Roles:
 
 def _references(reference: Any, group: tuple[str, ...]) -> dict[str, str]:
     if isinstance(reference, str):
-        return {name: reference for name in group}
+        return dict.fromkeys(group, reference)
     return {str(name): str(value) for name, value in dict(reference).items()}
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Self
 
 import narwhals as nw
@@ -11,7 +12,7 @@ from evenhand.decisions.labels import MISSING, label
 from evenhand.decisions.read import Frame, open_table, unreadable
 from evenhand.decisions.roles import Attribute, Roles, find_roles
 from evenhand.decisions.tally import Tally
-from evenhand.errors import DataError, EvenhandError, UsageError
+from evenhand.errors import DataError, EvenhandError, UsageError, nearest
 
 MOST_GROUPS = 1_000
 LOOK_AHEAD = 20_000
@@ -52,8 +53,6 @@ class Decisions:
         self.columns = list(self.frame.collect_schema().names())
         unknown = set(roles) - set(Roles.__slots__)
         if unknown:
-            from evenhand.errors import nearest
-
             name = min(unknown)
             raise UsageError(f"{name!r} is not a role.{nearest(name, list(Roles.__slots__))}")
         self.roles = find_roles(self.columns, **roles)
@@ -143,7 +142,7 @@ class Decisions:
 
     def collect(self, frame: Frame) -> dict[str, list[Any]]:
         """The columns of a small lazy frame as lists, whatever engine computes them."""
-        options = {"engine": "streaming"} if self.engine == "polars" else {}
+        options: dict[str, Any] = {"engine": "streaming"} if self.engine == "polars" else {}
         try:
             table = frame.collect(**options)
         except EvenhandError:
@@ -162,12 +161,12 @@ class Decisions:
         if roles.rule == "argmax":
             columns = [nw.col(column) for column in roles.scores.values()]
             best = nw.max_horizontal(*columns)
-            chosen: Any = nw.lit(None)
+            chosen: nw.Expr = nw.lit(None)
             complete = ~nw.any_horizontal(*(c.is_null() for c in columns), ignore_nulls=False)
             for name, column in reversed(list(roles.scores.items())):
                 picked = nw.when(complete & (nw.col(column) == best))
                 chosen = picked.then(nw.lit(name)).otherwise(chosen)
-            return chosen  # type: ignore[no-any-return]
+            return chosen
         raise UsageError(
             "There is no decision. Name a decision column, or a score and a threshold."
         )
@@ -186,7 +185,7 @@ class Decisions:
         return threshold
 
     def stratum_key(self) -> dict[str, nw.Expr]:
-        """The stratum as a key: the column, or the interval between edges that a number falls in."""
+        """The stratum as a key: the column, or the interval between edges that holds a number."""
         if self.roles.stratum is None:
             return {}
         column = nw.col(self.roles.stratum)
@@ -195,7 +194,7 @@ class Decisions:
             return {"stratum": column}
         named: Any = nw.when(column >= edges[-1]).then(nw.lit(f">={edges[-1]:g}"))
         chosen = named.otherwise(nw.lit(None))
-        for low, high in reversed(list(zip(edges[:-1], edges[1:]))):
+        for low, high in reversed(list(pairwise(edges))):
             inside = (column >= low) & (column < high)
             chosen = nw.when(inside).then(nw.lit(f"{low:g}-{high:g}")).otherwise(chosen)
         below = nw.when(column < edges[0]).then(nw.lit(f"<{edges[0]:g}"))

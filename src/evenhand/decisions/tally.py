@@ -77,7 +77,8 @@ class Tally:
                 use &= code >= 0
             flat = flat * size + code
         length = int(np.prod(shape))
-        return np.bincount(flat[use], weights=self.sums[sum_][use], minlength=length).reshape(shape)
+        summed = np.bincount(flat[use], weights=self.sums[sum_][use], minlength=length)
+        return np.asarray(summed, dtype=np.float64).reshape(shape)
 
     def relabel(self, key: str, labels: Sequence[str]) -> Self:
         """The same tally with the labels of one key in another order or with more of them."""
@@ -118,7 +119,7 @@ class Tally:
             labels=self.labels,
             codes={k: unique[:, i] for i, k in enumerate(self.codes)},
             sums={
-                k: np.bincount(where, weights=v, minlength=len(unique))
+                k: np.asarray(np.bincount(where, weights=v, minlength=len(unique)), np.float64)
                 for k, v in self.sums.items()
             },
         )

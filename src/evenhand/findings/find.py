@@ -109,7 +109,7 @@ def find(rows: Rows, *, positive: str | None = None) -> Iterator[Finding]:
 
 
 def leading(rows: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The row that speaks for its family: surely apart from no difference first, then the largest."""
+    """The row that speaks for its family: surely a difference first, then the largest."""
     defined = [row for row in rows if row["value"] is not None]
     if not defined:
         return None
@@ -155,7 +155,7 @@ def _settling(row: dict[str, Any], rows: Rows) -> str:
     base = None
     rate = base_of(row["measure"])
     if rate in CATALOGUE and row["reference"] is not None:
-        values = []
+        values: list[float] = []
         for group in (row["group"], row["reference"]):
             same = rows.where(
                 measure=rate,
@@ -164,9 +164,9 @@ def _settling(row: dict[str, Any], rows: Rows) -> str:
                 class_=row["class"],
                 stratum=row["stratum"],
             )
-            values.append(same.plain("value")[0] if len(same) else None)
-        if None not in values:
-            base = (values[0], values[1])
+            values += [v for v in same.plain("value")[:1] if v is not None]
+        if len(values) == 2:
+            base = (float(values[0]), float(values[1]))
     needed = cases_needed(row, base)
     if needed is None:
         return "It cannot be told whether that is within the limit."

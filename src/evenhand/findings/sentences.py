@@ -12,9 +12,13 @@ Row = Mapping[str, Any]
 _COMPARED = {
     "selection_rate": "{g} is decided '{c}' {more} often than {r}",
     "true_positive_rate": "where the truth is '{c}', {g} is decided '{c}' {more} often than {r}",
-    "false_positive_rate": "where the truth is not '{c}', {g} is decided '{c}' {more} often than {r}",
+    "false_positive_rate": (
+        "where the truth is not '{c}', {g} is decided '{c}' {more} often than {r}"
+    ),
     "false_negative_rate": "where the truth is '{c}', {g} is missed {more} often than {r}",
-    "true_negative_rate": "where the truth is not '{c}', {g} is rightly spared '{c}' {more} often than {r}",
+    "true_negative_rate": (
+        "where the truth is not '{c}', {g} is rightly spared it {more} often than {r}"
+    ),
     "precision": "a decision '{c}' is right {more} often for {g} than for {r}",
     "accuracy": "decisions on '{c}' are right {more} often for {g} than for {r}",
 }
@@ -23,7 +27,7 @@ _SAME = {
     "true_positive_rate": "where the truth is '{c}', {g} is decided '{c}' as often as {r}",
     "false_positive_rate": "where the truth is not '{c}', {g} is decided '{c}' as often as {r}",
     "false_negative_rate": "where the truth is '{c}', {g} is missed as often as {r}",
-    "true_negative_rate": "where the truth is not '{c}', {g} is rightly spared '{c}' as often as {r}",
+    "true_negative_rate": "where the truth is not '{c}', {g} is rightly spared it as often as {r}",
     "precision": "a decision '{c}' is right as often for {g} as for {r}",
     "accuracy": "decisions on '{c}' are right as often for {g} as for {r}",
 }
@@ -106,8 +110,11 @@ def row_sentence(row: Row) -> str:
         >>> row = dict.fromkeys(["stratum", "labeler", "norm", "undefined"])
         >>> row |= {"measure": "true_positive_rate_gap", "class": "1", "group": "f"}
         >>> row |= {"reference": "m", "value": -0.1, "family_low": -0.15, "family_high": -0.05}
-        >>> row_sentence(row | {"n": 400, "n_reference": 900, "attribute": "gender"})
-        "Where the truth is '1', f is decided '1' less often than m: gap −0.100 [−0.150, −0.050], n = 400 and 900."
+        >>> row |= {"n": 400, "n_reference": 900, "attribute": "gender"}
+        >>> for part in row_sentence(row).split(": "):
+        ...     print(part)
+        Where the truth is '1', f is decided '1' less often than m
+        gap −0.100 [−0.150, −0.050], n = 400 and 900.
     """
     if row["value"] is None:
         what = f"{words(row['measure'])}{_of(row)}"

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.lenses.catalogue import CATALOGUE, limit_band
-from evenhand.lenses.rows import Rows
+from evenhand.lenses.rows import Rows, choose
 from evenhand.stats.estimate import critical
 from evenhand.stats.power import further_cases, further_cases_rate, further_cases_ratio
 
@@ -101,11 +101,8 @@ def hide_small(rows: Rows) -> Rows:
     numbers = ("value", "low", "high", "family_low", "family_high", "p", "p_adjusted")
     changed = {name: np.where(hide, np.nan, rows[name]) for name in numbers}
     # A rate without any case is undefined for everybody to see; only real small cells are hidden.
-    reason = np.where(
-        hide & (rows["undefined"] == None),
-        f"fewer than {HIDDEN_UNDER} cases: hidden",
-        rows["undefined"],  # noqa: E711
-    )
+    unsaid = np.array([reason is None for reason in rows["undefined"]], dtype=bool)
+    reason = choose(hide & unsaid, f"fewer than {HIDDEN_UNDER} cases: hidden", rows["undefined"])
     return rows.replace(**changed, undefined=reason)
 
 

@@ -11,7 +11,7 @@ from evenhand.errors import UsageError, nearest
 from evenhand.stats.estimate import FloatArray
 from evenhand.stats.families import correlation, rate_covariance
 
-# Truth is the class, is another class, or is unknown (rows); decided for the class or not (columns).
+# Rows: truth is another class, is the class, is unknown. Columns: decided for the class or not.
 NEGATIVE, POSITIVE, UNKNOWN = 0, 1, 2
 _ANY = [[1, 1], [1, 1], [1, 1]]
 _KNOWN = [[1, 1], [1, 1], [0, 0]]
@@ -57,7 +57,7 @@ class Confusion:
         return np.tensordot(cells, hits, axes), np.tensordot(cells, cases, axes)
 
     def correlations(self, rate: str, stratum: int) -> FloatArray:
-        """How estimates of a rate move together over classes, per group (groups, classes, classes)."""
+        """How estimates of a rate move together over classes: (groups, classes, classes)."""
         size = len(self.classes)
         independent = rate in {"true_positive_rate", "false_negative_rate"}
         if self.joint is None or independent or size > MOST_JOINT_CLASSES:

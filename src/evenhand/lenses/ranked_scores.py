@@ -1,5 +1,7 @@
 """What scores say beyond decisions: area under the curve and calibration, by group."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from evenhand.decisions.roles import Attribute
@@ -71,7 +73,7 @@ def calibration_rows(bins: Tally, attribute: Attribute, name: str, options: Opti
         **shared,
         measure="calibration",
         group=words(groups)[:, None],
-        stratum=words([f"score {a:.1f}-{b:.1f}" for a, b in zip(edges[:-1], edges[1:])]),
+        stratum=words([f"score {a:.1f}-{b:.1f}" for a, b in pairwise(edges)]),
         value=share,
         low=low,
         high=high,

@@ -84,7 +84,7 @@ class Rows:
         """One column as plain values, None where there is none, counts as whole numbers."""
         values = self.columns[column]
         if column in WORDS:
-            return values.tolist()
+            return list(values)
         told: list[Any] = values.astype(object).tolist()
         gaps = np.flatnonzero(~np.isfinite(values))
         for i in gaps:
