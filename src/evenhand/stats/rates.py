@@ -81,11 +81,13 @@ def miettinen_nurminen_variance(
         third = ((n1 + 2 * n2) * gap - total - k1 - k2) / (3 * total)
         l1 = ((n2 * gap - total - 2 * k2) * gap + k1 + k2) / total
         l0 = k2 * gap * (1 - gap) / total
-        q = third**3 - third * l1 / 2 + l0 / 2
-        root = np.sqrt(np.maximum(third**2 - l1 / 3, 0.0))
+        # Products, since a general power costs as much as all the rest of this function.
+        square = third * third
+        q = third * (square - l1 / 2) + l0 / 2
+        root = np.sqrt(np.maximum(square - l1 / 3, 0.0))
         signed = np.where(q < 0, -root, root)
         # Where the root is 0 the cubic has one triple root and the angle does not matter.
-        cosine = np.where(root > 1e-9, np.clip(q / signed**3, -1.0, 1.0), 0.0)
+        cosine = np.where(root > 1e-9, np.clip(q / (signed * signed * signed), -1.0, 1.0), 0.0)
         reference = 2 * signed * np.cos((np.pi + np.arccos(cosine)) / 3) - third
         reference = np.clip(reference, np.maximum(0.0, -gap), np.minimum(1.0, 1 - gap))
         share = np.clip(reference + gap, 0.0, 1.0)
