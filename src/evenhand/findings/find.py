@@ -32,7 +32,10 @@ HEADLINES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A judged result: which lens, at which layer, what it says, and the rows behind it."""
+    """A judged result: which lens, at which layer, what it says, and the rows behind it.
+
+    `owner` is who should look at it, where a charter names somebody for the layer.
+    """
 
     lens: str
     layer: str
@@ -41,12 +44,14 @@ class Finding:
     measure: str
     attribute: str | None
     rows: tuple[int, ...]
+    owner: str | None = None
 
     def plain(self) -> dict[str, Any]:
         """The finding as a plain dict."""
         return {
             "lens": self.lens,
             "layer": self.layer,
+            "owner": self.owner,
             "verdict": self.verdict,
             "sentence": self.sentence,
             "measure": self.measure,

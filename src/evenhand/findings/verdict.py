@@ -20,12 +20,13 @@ NO_NUMBER = "no number would"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """A band agreed on for a measure, for all groups or for one."""
+    """A band agreed on for a measure, for all groups or for one group of an attribute."""
 
     measure: str
     low: float
     high: float
     group: str | None = None
+    attribute: str | None = None
 
 
 def read_limits(limits: Mapping[str, object] | None) -> list[Limit]:
@@ -33,7 +34,7 @@ def read_limits(limits: Mapping[str, object] | None) -> list[Limit]:
 
     Examples:
         >>> read_limits({"selection_rate_ratio": "0.8"})
-        [Limit(measure='selection_rate_ratio', low=0.8, high=1.25, group=None)]
+        [Limit(measure='selection_rate_ratio', low=0.8, high=1.25, group=None, attribute=None)]
     """
     found = []
     for name, value in (limits or {}).items():
@@ -55,6 +56,8 @@ def judge(rows: Rows, limits: Iterable[Limit], *, positive: str | None = None) -
         mask = judged & (rows["measure"] == limit.measure)
         if limit.group is not None:
             mask = mask & (rows["group"] == limit.group)
+        if limit.attribute is not None:
+            mask = mask & (rows["attribute"] == limit.attribute)
         low[mask], high[mask] = limit.low, limit.high
     limited = np.isfinite(low)
     verdict = np.full(len(rows), NOT_ASSESSED, dtype=object)
