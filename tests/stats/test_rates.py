@@ -76,6 +76,17 @@ def test_restricted_likelihood_is_the_maximum(counts, gap) -> None:
     assert found == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.parametrize("n", [1e4, 1e7])
+def test_rare_rates_keep_their_digits(n) -> None:
+    # Rare hits are Poisson: at gap δ the reference mean m solves 3/(m + d) + 5/m = 2, d = n·δ = 1,
+    # so 2m² − 6m − 5 = 0, m = (6 + √76)/4, and the variance of the gap is (2m + d)/n².
+    m = (6 + np.sqrt(76)) / 4
+    found = rates.miettinen_nurminen_variance(3, n, 5, n, gap=1 / n)
+    assert found * n**2 == pytest.approx(2 * m + 1, rel=20 / n)
+    mirrored = rates.miettinen_nurminen_variance(n - 3, n, n - 5, n, gap=-1 / n)
+    assert mirrored == pytest.approx(float(found), rel=1e-12)
+
+
 def test_triple_root_of_the_cubic() -> None:
     # 5/10 against 5/10 at gap 0: both at ½, V = (0.25/10 + 0.25/10)·20/19 = 1/19
     assert rates.miettinen_nurminen_variance(5, 10, 5, 10, gap=0.0) == pytest.approx(1 / 19)

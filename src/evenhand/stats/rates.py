@@ -78,6 +78,10 @@ def miettinen_nurminen_variance(
     k1, n1, k2, n2, gap = _arrays(hits, n, hits_reference, n_reference, gap)
     with np.errstate(all="ignore"):
         total = n1 + n2
+        # Counting the rarer of hits and misses keeps the digits of rates close to 1.
+        common = k1 + k2 > total / 2
+        k1, k2 = np.where(common, n1 - k1, k1), np.where(common, n2 - k2, k2)
+        gap = np.where(common, -gap, gap)
         third = ((n1 + 2 * n2) * gap - total - k1 - k2) / (3 * total)
         l1 = ((n2 * gap - total - 2 * k2) * gap + k1 + k2) / total
         l0 = k2 * gap * (1 - gap) / total
@@ -89,7 +93,15 @@ def miettinen_nurminen_variance(
         # Where the root is 0 the cubic has one triple root and the angle does not matter.
         cosine = np.where(root > 1e-9, np.clip(q / (signed * signed * signed), -1.0, 1.0), 0.0)
         reference = 2 * signed * np.cos((np.pi + np.arccos(cosine)) / 3) - third
-        reference = np.clip(reference, np.maximum(0.0, -gap), np.minimum(1.0, 1 - gap))
+        least, most = np.maximum(0.0, -gap), np.minimum(1.0, 1 - gap)
+        reference = np.clip(reference, least, most)
+        # The angle of a rare rate loses digits (1e-4 of it at 3 of ten million): Newton's steps.
+        for _ in range(3):
+            steep = (3 * reference + 6 * third) * reference + l1
+            excess = ((reference + 3 * third) * reference + l1) * reference + l0
+            step = np.where(np.abs(steep) > 1e-3 * np.abs(l1), excess / steep, 0.0)
+            reference = reference - np.where(np.abs(step) < 1e-6, step, 0.0)
+        reference = np.clip(reference, least, most)
         share = np.clip(reference + gap, 0.0, 1.0)
         spread = share * (1 - share) / n1 + reference * (1 - reference) / n2
         return np.asarray(spread * total / (total - 1))
