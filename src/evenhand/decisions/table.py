@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import narwhals as nw
 
@@ -114,6 +114,17 @@ class Decisions:
             keys["cluster"] = nw.col(self.roles.cluster)
         return self.name_groups(self.aggregate(keys, sums), attribute)
 
+    def labels(self, columns: Iterable[str]) -> list[list[str | None]]:
+        """Truth, decision and these columns of every row as labels: loads the rows."""
+        found = self.collect(
+            self.frame.select(
+                nw.col(str(self.roles.truth)).alias("truth"),
+                self.decision_expression().alias("decision"),
+                *(nw.col(c).alias(f"column{i}") for i, c in enumerate(columns)),
+            )
+        )
+        return [[label(value) for value in values] for values in found.values()]
+
     def truths(self) -> Tally:
         """Rows by truth alone."""
         return self.aggregate({"truth": nw.col(str(self.roles.truth))}, {})
@@ -166,7 +177,7 @@ class Decisions:
             for name, column in reversed(list(roles.scores.items())):
                 picked = nw.when(complete & (nw.col(column) == best))
                 chosen = picked.then(nw.lit(name)).otherwise(chosen)
-            return chosen
+            return cast(nw.Expr, chosen)
         raise UsageError(
             "There is no decision. Name a decision column, or a score and a threshold."
         )

@@ -9,7 +9,6 @@ import numpy as np
 from evenhand.findings.sentences import TAGS, base_of, plural, row_sentence
 from evenhand.findings.verdict import (
     CANNOT_TELL,
-    NO_NUMBER,
     NOT_ASSESSED,
     OUTSIDE,
     WITHIN,
@@ -60,7 +59,9 @@ class Finding:
         }
 
 
-def find(rows: Rows, *, positive: str | None = None) -> Iterator[Finding]:
+def find(
+    rows: Rows, *, positive: str | None = None, positive_is: str | None = None
+) -> Iterator[Finding]:
     """One finding for each limited measure of each attribute.
 
     Where a lens has no limit at all, its headline gaps that chance does not explain; and where
@@ -74,6 +75,7 @@ def find(rows: Rows, *, positive: str | None = None) -> Iterator[Finding]:
     for i in np.flatnonzero(limited | headline):
         key = (rows["lens"][i], rows["attribute"][i], rows["measure"][i])
         families.setdefault(key, []).append(int(i))
+    meaning = {positive: positive_is} if positive and positive_is else {}
     quiet: dict[tuple[Any, Any], int] = {}
     found: list[Finding] = []
     for (lens, attribute, measure), places in families.items():
@@ -92,7 +94,7 @@ def find(rows: Rows, *, positive: str | None = None) -> Iterator[Finding]:
                 lens=str(lens),
                 layer="implementation",
                 verdict=verdict,
-                sentence=row_sentence(lead) + more,
+                sentence=row_sentence(lead, meaning=meaning) + more,
                 measure=str(measure),
                 attribute=attribute,
                 rows=tuple(places),
@@ -175,8 +177,8 @@ def _settling(row: dict[str, Any], rows: Rows) -> str:
     needed = cases_needed(row, base)
     if needed is None:
         return "It cannot be told whether that is within the limit."
-    if needed == NO_NUMBER:
-        return "No number of further cases would settle it at this value."
+    if isinstance(needed, str):
+        return f"{needed[:1].upper()}{needed[1:]}."
     return f"About {plural(float(needed), 'further case')} of this group would settle it."
 
 

@@ -152,7 +152,9 @@ def conclude(
     marks = sha256("".join(t.fingerprint() for t in tallies).encode()).hexdigest()[:16]
     return Audit(
         rows=shown,
-        findings=tuple(find(shown, positive=positive)),
+        findings=tuple(
+            find(shown, positive=positive, positive_is=decisions.roles.positive_is)
+        ),
         verdict=overall(v for v in shown["verdict"].tolist() if v != NOT_ASSESSED),
         notes=tuple(dict.fromkeys(note for result in results for note in result.notes)),
         made=made,

@@ -10,26 +10,26 @@ Row = Mapping[str, Any]
 
 # {g} group, {r} reference, {c} class; {more} is filled from the sign of the difference.
 _COMPARED = {
-    "selection_rate": "{g} is decided '{c}' {more} often than {r}",
-    "true_positive_rate": "where the truth is '{c}', {g} is decided '{c}' {more} often than {r}",
+    "selection_rate": "{g} is decided {c} {more} often than {r}",
+    "true_positive_rate": "where the truth is {c}, {g} is decided {c} {more} often than {r}",
     "false_positive_rate": (
-        "where the truth is not '{c}', {g} is decided '{c}' {more} often than {r}"
+        "where the truth is not {c}, {g} is decided {c} {more} often than {r}"
     ),
-    "false_negative_rate": "where the truth is '{c}', {g} is missed {more} often than {r}",
+    "false_negative_rate": "where the truth is {c}, {g} is missed {more} often than {r}",
     "true_negative_rate": (
-        "where the truth is not '{c}', {g} is rightly spared it {more} often than {r}"
+        "where the truth is not {c}, {g} is rightly spared it {more} often than {r}"
     ),
-    "precision": "a decision '{c}' is right {more} often for {g} than for {r}",
-    "accuracy": "decisions on '{c}' are right {more} often for {g} than for {r}",
+    "precision": "a decision {c} is right {more} often for {g} than for {r}",
+    "accuracy": "decisions on {c} are right {more} often for {g} than for {r}",
 }
 _SAME = {
-    "selection_rate": "{g} is decided '{c}' as often as {r}",
-    "true_positive_rate": "where the truth is '{c}', {g} is decided '{c}' as often as {r}",
-    "false_positive_rate": "where the truth is not '{c}', {g} is decided '{c}' as often as {r}",
-    "false_negative_rate": "where the truth is '{c}', {g} is missed as often as {r}",
-    "true_negative_rate": "where the truth is not '{c}', {g} is rightly spared it as often as {r}",
-    "precision": "a decision '{c}' is right as often for {g} as for {r}",
-    "accuracy": "decisions on '{c}' are right as often for {g} as for {r}",
+    "selection_rate": "{g} is decided {c} as often as {r}",
+    "true_positive_rate": "where the truth is {c}, {g} is decided {c} as often as {r}",
+    "false_positive_rate": "where the truth is not {c}, {g} is decided {c} as often as {r}",
+    "false_negative_rate": "where the truth is {c}, {g} is missed as often as {r}",
+    "true_negative_rate": "where the truth is not {c}, {g} is rightly spared it as often as {r}",
+    "precision": "a decision {c} is right as often for {g} as for {r}",
+    "accuracy": "decisions on {c} are right as often for {g} as for {r}",
 }
 _OTHERS = {"<rest>": "everybody else", "<overall>": "people overall"}
 TAGS = {
@@ -103,8 +103,10 @@ def base_of(measure: str) -> str | None:
     return None
 
 
-def row_sentence(row: Row) -> str:
+def row_sentence(row: Row, *, meaning: Mapping[str, str] | None = None) -> str:
     """One row in words, from its direction to its number of cases.
+
+    `meaning` says what a class is for the person decided about: a benefit or a burden.
 
     Examples:
         >>> row = dict.fromkeys(["stratum", "labeler", "norm", "undefined"])
@@ -131,7 +133,10 @@ def row_sentence(row: Row) -> str:
         level = number(value) in {"0.000", "−0.000"}
         form = _SAME[base] if level else _COMPARED[base]
         told = form.format(
-            g=row["group"], r=reference, c=row["class"], more="more" if value > 0 else "less"
+            g=row["group"],
+            r=reference,
+            c=_class(row["class"], meaning or {}),
+            more="more" if value > 0 else "less",
         )
         shown = f"ratio {number(row['value'])}" if is_ratio else f"gap {signed(row['value'])}"
     else:
@@ -139,6 +144,10 @@ def row_sentence(row: Row) -> str:
         shown = number(row["value"])
     numbers = ", ".join(part for part in (f"{shown} {interval(row)}".strip(), cases) if part)
     return f"{_capital(told)}{place}: {numbers}."
+
+
+def _class(name: str, meaning: Mapping[str, str]) -> str:
+    return f"'{name}' (a {meaning[name]})" if name in meaning else f"'{name}'"
 
 
 def _of(row: Row) -> str:

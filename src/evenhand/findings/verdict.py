@@ -9,13 +9,17 @@ from numpy.typing import NDArray
 from evenhand.lenses.catalogue import CATALOGUE, limit_band
 from evenhand.lenses.rows import Rows, choose
 from evenhand.stats.estimate import critical
-from evenhand.stats.power import further_cases, further_cases_rate, further_cases_ratio
+from evenhand.stats.power import (
+    AT_LIMIT,
+    further_cases,
+    further_cases_rate,
+    further_cases_ratio,
+)
 
 WITHIN, OUTSIDE, CANNOT_TELL, NOT_ASSESSED = "within", "outside", "cannot tell", "not assessed"
 HIDDEN_UNDER, UNTOLD_UNDER = 10, 50
 # Measures whose n counts classes or groups, not cases: the floors on cases do not apply to them.
 COUNTED_OTHERWISE = ("_rms", "_rms_corrected", "_spread", "_spread_corrected", "_null_level")
-NO_NUMBER = "no number would"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,7 +152,7 @@ def cases_needed(row: Mapping[str, object], base: tuple[float, float] | None) ->
         return _by_width(value, family_low, family_high, n, band)
     cases = float(found.cases)
     if not np.isfinite(cases):
-        return NO_NUMBER
+        return str(found.reason).replace("would:", "would settle it:")
     return max(cases, UNTOLD_UNDER - n, 0.0)
 
 
@@ -160,6 +164,6 @@ def _by_width(
     distance = min(abs(value - edge) for edge in edges)
     scale = max(max(abs(edge) for edge in edges), 1e-12)
     if distance < 0.01 * scale:
-        return NO_NUMBER
+        return AT_LIMIT.replace("would:", "would settle it:")
     width = max(high - value, value - low)
     return max(n * ((width / distance) ** 2 - 1), UNTOLD_UNDER - n, 0.0)

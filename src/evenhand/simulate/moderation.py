@@ -33,9 +33,9 @@ class Moderation:
 
 
 EXAMPLE = {
-    "female": Group(share=0.45, base_rate=0.12, threshold=0.55),
-    "male": Group(share=0.5, base_rate=0.12, threshold=0.45),
-    "nonbinary": Group(share=0.05, base_rate=0.12, threshold=0.45),
+    "female": Group(share=0.45, base_rate=0.12, threshold=0.6),
+    "male": Group(share=0.5, base_rate=0.12, threshold=0.4),
+    "nonbinary": Group(share=0.05, base_rate=0.12, threshold=0.4),
 }
 REGIONS = ("east", "north", "south", "west")
 _SLOPE = 1.5

@@ -1,0 +1,92 @@
+"""`evenhand audit`: a table in, a verdict, a table and files out."""
+
+import shlex
+import sys
+from typing import Any
+
+import click
+
+from evenhand.cli.options import read_limits, read_roles, roles_options
+from evenhand.cli.output import console, listing, progress, write_outputs
+
+EXIT = {"outside": 1, "cannot tell": 3}
+
+
+@click.command("audit")
+@click.argument("data", nargs=-1)
+@roles_options
+@click.option("--limit", "limits", multiple=True, metavar="MEASURE=BAND", help="Repeat for more.")
+@click.option("--lens", "lenses", multiple=True, metavar="LENS", help="Only these lenses.")
+@click.option("--level", default=0.95, show_default=True, help="Confidence level.")
+@click.option("--seed", default=0, show_default=True)
+@click.option("--keep-small", is_flag=True, help="Keep numbers of cells under 10 cases.")
+@click.option("--json", "json_path", metavar="FILE", help="Write the record.")
+@click.option("--csv", "csv_path", metavar="FILE", help="Write all rows.")
+@click.option("--markdown", "markdown_path", metavar="FILE", help="Write a summary.")
+@click.option("--junit", "junit_path", metavar="FILE", help="Write test results.")
+@click.option("--fail-on", type=click.Choice(["outside", "cannot-tell"]), default="outside",
+              show_default=True, help="When to exit other than 0.")  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Say what would run and what is lacking.")
+@click.option("--list-measures", is_flag=True, help="List the measures that limits may name.")
+@click.option("--quiet", is_flag=True, help="Print the verdict only.")
+def audit_command(data: tuple[str, ...], **flags: Any) -> int:
+    """Audit the decisions in DATA (Parquet, CSV, JSON Lines or Arrow; one, several or a glob).
+
+    Exits 0 when nothing lies outside its limit, 1 when something does, 2 on wrong usage, 4 on
+    data that cannot be used, and 3 with --fail-on cannot-tell when it cannot be told.
+    """
+    from evenhand.decisions.table import Decisions
+    from evenhand.errors import UsageError
+    from evenhand.findings.run import audit
+
+    if flags.pop("list_measures"):
+        listing()
+        return 0
+    if not data:
+        raise UsageError("Name the file to audit, such as: evenhand audit decisions.parquet …")
+    outputs = {k: flags.pop(f"{k}_path") for k in ("json", "csv", "markdown", "junit")}
+    fail_on, dry_run, quiet = flags.pop("fail_on"), flags.pop("dry_run"), flags.pop("quiet")
+    limits = read_limits(flags.pop("limits"))
+    lenses = list(flags.pop("lenses")) or None
+    roles = read_roles(flags)
+    decisions = Decisions(data[0] if len(data) == 1 else list(data), **roles)
+    if dry_run:
+        _dry_run(decisions, limits, lenses)
+        return 0
+    with progress() as tell:
+        result = audit(
+            decisions,
+            limits=limits,
+            lenses=lenses,
+            level=flags["level"],
+            seed=flags["seed"],
+            keep_small=flags["keep_small"],
+            arguments={"command": shlex.join(["evenhand", *sys.argv[1:]])},
+            progress=tell,
+        )
+    record = result.record()
+    write_outputs(result, record, outputs)
+    if quiet:
+        click.echo(record["sentence"])
+    else:
+        from evenhand.report.terminal import show
+
+        show(record, console())
+    code = EXIT.get(result.verdict, 0)
+    return code if code == 1 or fail_on == "cannot-tell" else 0
+
+
+def _dry_run(decisions: Any, limits: dict[str, str], lenses: list[str] | None) -> None:
+    from evenhand.findings.run import LENSES, choose_lenses
+    from evenhand.findings.verdict import read_limits as bands
+
+    bands(limits)
+    click.echo(f"{decisions.source}: {len(decisions.columns)} columns, engine {decisions.engine}.")
+    for role, value in decisions.roles.used().items():
+        click.echo(f"  {role}: {value}")
+    chosen = choose_lenses(decisions, lenses)
+    for name, module in LENSES.items():
+        lack = module.lacks(decisions)
+        state = "will run" if name in chosen else f"needs {lack}" if lack else "not asked for"
+        click.echo(f"  lens {name}: {state}")
+    click.echo("Nothing was computed.")

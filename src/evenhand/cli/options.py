@@ -1,0 +1,132 @@
+"""Flags that several commands share, and how their text becomes roles."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from evenhand.errors import UsageError
+
+Command = Callable[..., Any]
+
+
+def roles_options(command: Command) -> Command:
+    """The flags that name the columns of a table."""
+    flags = [
+        click.option("--truth", metavar="COLUMN", help="What is the case."),
+        click.option("--decision", metavar="COLUMN", help="What was decided."),
+        click.option("--score", metavar="COLUMN", help="Score of the positive class."),
+        click.option("--scores", metavar="PREFIX", help="One score column per class."),
+        click.option(
+            "--threshold",
+            "thresholds",
+            multiple=True,
+            metavar="T",
+            help="The cut: 0.8, A=0.8 for a group, or a column.",
+        ),
+        click.option("--rule", metavar="RULE", help="given, score>=t, argmax or one-versus-rest."),
+        click.option("--positive", metavar="VALUE", help="The value that counts as positive."),
+        click.option("--positive-is", metavar="WORD", help="benefit or burden for the person."),
+        click.option("--group", "groups", multiple=True, metavar="COLUMN", help="Repeat for more."),
+        click.option("--crossed", is_flag=True, default=None, help="Also all groups crossed."),
+        click.option(
+            "--reference", "references", multiple=True, metavar="GROUP=VALUE",
+            help="Compare with this value; or <rest>, <overall>.",
+        ),
+        click.option("--stratum", metavar="COLUMN", help="Compare within each of its values."),
+        click.option("--stratum-edges", metavar="A,B,…", help="Cut points of a numeric stratum."),
+        click.option("--labeler", metavar="COLUMN", help="Who decided."),
+        click.option("--item", metavar="COLUMN", help="What was decided about."),
+        click.option("--cluster", metavar="COLUMN", help="Rows that belong together."),
+        click.option("--weight", metavar="COLUMN", help="How many cases a row stands for."),
+        click.option("--review-share", metavar="COLUMN", help="Probability of having a truth."),
+        click.option("--time", metavar="COLUMN", help="When it was decided."),
+        click.option("--seconds", metavar="COLUMN", help="How long the decision took."),
+        click.option("--text", metavar="COLUMN", help="The text decided about."),
+        click.option(
+            "--counterfactual", "counterfactuals", multiple=True, metavar="VALUE=COLUMN",
+            help="Decision under a value of the group.",
+        ),
+        click.option(
+            "--norm", "norms", multiple=True, metavar="GROUP=COLUMN", help="Norm score column."
+        ),
+        click.option("--missing", metavar="POLICY", help="drop (default), group or error."),
+        click.option("--engine", metavar="ENGINE", help="polars (default), duckdb or spark."),
+        click.option("--spark-master", default="local[*]", show_default=True, metavar="URL"),
+    ]  # fmt: skip
+    for flag in reversed(flags):
+        command = flag(command)
+    return command
+
+
+def read_roles(flags: dict[str, Any]) -> dict[str, Any]:
+    """The flags as arguments of Decisions; flags not given are left out."""
+    single = (
+        "truth decision score scores rule positive positive_is crossed stratum labeler item "
+        "cluster weight review_share time seconds text missing engine spark_master"
+    )
+    roles = {name: flags.pop(name) for name in single.split()}
+    roles["group"] = list(flags.pop("groups")) or None
+    roles["threshold"] = _threshold(flags.pop("thresholds"))
+    roles["reference"] = _pairs(flags.pop("references"), "--reference", lone=roles["group"])
+    roles["counterfactual"] = _pairs(flags.pop("counterfactuals"), "--counterfactual")
+    roles["norm"] = _pairs(flags.pop("norms"), "--norm")
+    edges = flags.pop("stratum_edges")
+    roles["stratum_edges"] = _numbers(edges, "--stratum-edges") if edges else None
+    return {name: value for name, value in roles.items() if value is not None}
+
+
+def _threshold(given: tuple[str, ...]) -> Any:
+    if not given:
+        return None
+    if any("=" in text for text in given):
+        found = {}
+        for text in given:
+            name, _, value = text.rpartition("=")
+            try:
+                found[name] = float(value)
+            except ValueError:
+                raise UsageError(
+                    f"--threshold {text!r} is not GROUP=NUMBER, such as --threshold A=0.8."
+                ) from None
+        return found
+    if len(given) > 1:
+        raise UsageError("--threshold is given twice. For one per group write A=0.8 and B=0.7.")
+    try:
+        return float(given[0])
+    except ValueError:
+        return given[0]
+
+
+def _pairs(
+    given: tuple[str, ...], flag: str, *, lone: list[str] | None = None
+) -> dict[str, str] | None:
+    found: dict[str, str] = {}
+    for text in given:
+        name, separator, value = text.partition("=")
+        if not separator and lone and len(lone) == 1:
+            name, value = lone[0], text
+        elif not separator or not name or not value:
+            raise UsageError(f"{flag} {text!r} is not NAME=VALUE, such as {flag} gender=male.")
+        found[name] = value
+    return found or None
+
+
+def _numbers(text: str, flag: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(f"{flag} {text!r} is not a list of numbers, such as 18,30,65.") from None
+
+
+def read_limits(given: tuple[str, ...]) -> dict[str, str]:
+    """`--limit measure=band` flags as a dict."""
+    found = {}
+    for text in given:
+        name, separator, value = text.partition("=")
+        if not separator:
+            raise UsageError(
+                f"--limit {text!r} is not MEASURE=BAND, such as true_positive_rate_gap=0.05."
+            )
+        found[name] = value
+    return found

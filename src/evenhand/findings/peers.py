@@ -1,0 +1,165 @@
+"""The same rates and gaps from other tools, to see that they agree."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from typing import Any
+
+from evenhand.decisions.table import Decisions
+from evenhand.errors import DataError
+from evenhand.findings.run import audit
+from evenhand.lenses.rows import Rows
+
+SHARED = (
+    "selection_rate",
+    "true_positive_rate",
+    "false_positive_rate",
+    "false_negative_rate",
+    "true_negative_rate",
+    "precision",
+    "accuracy",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """How far one tool's numbers lie from ours, or why it was not asked."""
+
+    tool: str
+    largest: float | None
+    compared: int
+    why_not: str | None = None
+
+    def __str__(self) -> str:
+        if self.largest is None:
+            return f"{self.tool}: {self.why_not}"
+        return (
+            f"{self.tool}: {self.compared:,} rates and gaps compared, largest difference "
+            f"{self.largest:.1e}."
+        )
+
+
+def verify(decisions: Decisions) -> Iterator[Check]:
+    """Recompute rates and gaps with each tool that is installed.
+
+    Cells without cases are left out: ours are undefined there, and the other tools say 0.
+    """
+    for tool, package, rates in (
+        ("Fairlearn", "fairlearn", _fairlearn),
+        ("AIF360", "aif360", _aif360),
+    ):
+        if find_spec(package) is None:
+            why = f"not installed; run: pip install {package}"
+            yield Check(tool=tool, largest=None, compared=0, why_not=why)
+            continue
+        yield _compare(f"{tool} {version(package)}", decisions, rates)
+
+
+Peer = Callable[[list[int], list[int], list[str]], dict[str, dict[str, float]]]
+
+
+def _compare(tool: str, decisions: Decisions, peer: Peer) -> Check:
+    rows = audit(decisions, lenses=["statistical"], keep_small=True).rows
+    largest, compared = 0.0, 0
+    for attribute in decisions.roles.attributes:
+        truth, decision, groups = labelled(decisions, attribute.columns)
+        family = rows.where(attribute=attribute.name, stratum=None)
+        for name in dict.fromkeys(family.where(measure="selection_rate")["class"]):
+            theirs = peer(
+                [int(value == name) for value in truth],
+                [int(value == name) for value in decision],
+                groups,
+            )
+            for ours, other in _pairs(family.where(class_=name), theirs):
+                largest = max(largest, abs(ours - other))
+                compared += 1
+    if not compared:
+        raise DataError("There is no rate that both tools define on this table.")
+    return Check(tool=tool, largest=largest, compared=compared)
+
+
+def labelled(
+    decisions: Decisions, columns: tuple[str, ...]
+) -> tuple[list[str], list[str], list[str]]:
+    """Truth, decision and group of every complete row, as labels."""
+    if decisions.roles.truth is None or decisions.roles.rule is None:
+        raise DataError("To compare with other tools, name a truth and a decision.")
+    values = decisions.labels(columns)
+    complete = [row for row in zip(*values) if None not in row]
+    if not complete:
+        raise DataError("No row has a truth, a decision and a group.")
+    truth, decision, *parts = (list(column) for column in zip(*complete))
+    return truth, decision, ["*".join(part) for part in zip(*parts)]
+
+
+def _pairs(rows: Rows, theirs: dict[str, dict[str, float]]) -> Iterator[tuple[float, float]]:
+    for row in rows:
+        rate = row["measure"].removesuffix("_gap")
+        if rate not in SHARED or row["value"] is None or row["group"] not in theirs[rate]:
+            continue
+        if row["measure"] == rate:
+            yield row["value"], theirs[rate][row["group"]]
+        elif row["measure"].endswith("_gap") and row["reference"] in theirs[rate]:
+            yield row["value"], theirs[rate][row["group"]] - theirs[rate][row["reference"]]
+
+
+def _fairlearn(truth: list[int], decision: list[int], groups: list[str]) -> dict[str, Any]:
+    from fairlearn import metrics
+    from sklearn.metrics import accuracy_score, precision_score
+
+    def precision(y_true: Any, y_pred: Any) -> float:
+        return float(precision_score(y_true, y_pred, zero_division=0.0))
+
+    found = metrics.MetricFrame(
+        metrics={
+            "selection_rate": metrics.selection_rate,
+            "true_positive_rate": metrics.true_positive_rate,
+            "false_positive_rate": metrics.false_positive_rate,
+            "false_negative_rate": metrics.false_negative_rate,
+            "true_negative_rate": metrics.true_negative_rate,
+            "precision": precision,
+            "accuracy": accuracy_score,
+        },
+        y_true=truth,
+        y_pred=decision,
+        sensitive_features=groups,
+    ).by_group
+    return {rate: found[rate].to_dict() for rate in SHARED}
+
+
+def _aif360(truth: list[int], decision: list[int], groups: list[str]) -> dict[str, Any]:
+    import pandas as pd
+    from aif360.datasets import BinaryLabelDataset
+    from aif360.metrics import ClassificationMetric
+
+    found: dict[str, dict[str, float]] = {rate: {} for rate in SHARED}
+    names = {
+        "selection_rate": "selection_rate",
+        "true_positive_rate": "true_positive_rate",
+        "false_positive_rate": "false_positive_rate",
+        "false_negative_rate": "false_negative_rate",
+        "true_negative_rate": "true_negative_rate",
+        "precision": "positive_predictive_value",
+        "accuracy": "accuracy",
+    }
+    for group in dict.fromkeys(groups):
+        member = [float(name == group) for name in groups]
+
+        def dataset(labels: list[int], member: list[float] = member) -> Any:
+            return BinaryLabelDataset(
+                df=pd.DataFrame({"member": member, "label": labels}),
+                label_names=["label"],
+                protected_attribute_names=["member"],
+            )
+
+        measured = ClassificationMetric(
+            dataset(truth),
+            dataset(decision),
+            privileged_groups=[{"member": 1.0}],
+            unprivileged_groups=[{"member": 0.0}],
+        )
+        for rate, method in names.items():
+            found[rate][group] = float(getattr(measured, method)(privileged=True))
+    return found
+
