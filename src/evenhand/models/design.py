@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,19 +35,26 @@ class Design:
 
     @classmethod
     def of(
-        cls, matrix: Matrix, *, weights: NDArray[Any], intercept: bool, pool: ThreadPoolExecutor
+        cls,
+        matrix: Matrix,
+        *,
+        weights: NDArray[Any],
+        intercept: bool,
+        pool: ThreadPoolExecutor,
+        parts: int,
     ) -> "Design":
         """The design of a matrix with row weights; float32 stays float32, else float64."""
         dtype = np.dtype(np.float32 if matrix.dtype == np.float32 else np.float64)
         rows, width = matrix.shape
         c = weights.astype(dtype)
         total = float(weights.sum())
-        if sparse.issparse(matrix):
-            matrix = matrix.tocsr().astype(dtype, copy=False)
+        filled = not sparse.issparse(matrix)
+        if not filled:
+            matrix = sparse.csr_matrix(matrix, dtype=dtype)
             transposed = matrix.T.tocsr()
             mean = (transposed @ c) / total
             squares = transposed.multiply(transposed).tocsr() @ c - total * mean * mean
-            forward, backward = row_blocks(matrix, pool), row_blocks(transposed, pool)
+            forward, backward = row_blocks(matrix, parts), row_blocks(transposed, parts)
         else:
             matrix = np.ascontiguousarray(matrix, dtype=dtype)
             mean = (c @ matrix) / total
@@ -95,9 +103,7 @@ class Design:
         list(self._pool.map(work, self._backward))
         return result
 
-    def each_block(
-        self, work: Callable[[slice], Any], *, length: int, columns: int
-    ) -> list[Any]:
+    def each_block(self, work: Callable[[slice], Any], *, length: int, columns: int) -> list[Any]:
         """What `work` gives for each run of `length` that is small enough to stay in cache."""
         size = max(1, 65_536 // max(1, columns))
         return list(self._pool.map(work, runs(length, size)))
@@ -107,9 +113,9 @@ class Design:
         return list(self._pool.map(work, range(count)))
 
 
-def thread_pool(threads: int | None) -> ThreadPoolExecutor:
-    """A pool of this many threads; SciPy's and NumPy's loops leave Python's lock to others."""
-    return ThreadPoolExecutor(max_workers=threads or min(8, os.cpu_count() or 1))
+def thread_count(threads: int | None) -> int:
+    """Threads to use: those asked for, else one a core, at most eight."""
+    return threads or min(8, os.cpu_count() or 1)
 
 
 def runs(length: int, size: int) -> list[slice]:
@@ -117,15 +123,12 @@ def runs(length: int, size: int) -> list[slice]:
     return [slice(start, min(length, start + size)) for start in range(0, length, size)]
 
 
-def row_blocks(
-    matrix: sparse.csr_matrix, pool: ThreadPoolExecutor
-) -> list[tuple[slice, sparse.csr_matrix]]:
-    """The matrix cut by rows into as many blocks of like content as the pool has threads."""
-    count = pool._max_workers
+def row_blocks(matrix: sparse.csr_matrix, count: int) -> list[tuple[slice, sparse.csr_matrix]]:
+    """The matrix cut by rows into `count` blocks of like content."""
     targets = np.linspace(0, matrix.nnz, count + 1)[1:-1]
     cuts = [0, *np.searchsorted(matrix.indptr, targets).tolist(), matrix.shape[0]]
     blocks = []
-    for first, last in zip(cuts[:-1], cuts[1:], strict=True):
+    for first, last in pairwise(cuts):
         start, stop = matrix.indptr[first], matrix.indptr[last]
         arrays = (
             matrix.data[start:stop],
