@@ -144,7 +144,7 @@ def test_weighted_rates(n, p, law) -> None:
         miss_squares=(w**2 * ~y).sum(1),
     )
     coverage = held(*rates.wilson(rate.hits, rate.n, z=Z), p).mean()
-    assert 0.93 <= coverage <= 0.972
+    assert 0.93 <= coverage <= 0.97
 
 
 @pytest.mark.parametrize(("n", "p"), [(500, 0.3), (500, 0.7), (2000, 0.1)])
