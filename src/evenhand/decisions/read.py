@@ -205,5 +205,10 @@ def _from_frame(data: Any) -> tuple[Frame, str, str]:
         ) from None
     name = str(frame.implementation).lower()
     source = f"{name} table"
+    if name == "pyarrow":
+        # PyArrow cannot rank within groups; Polars reads the same memory without a copy.
+        import polars as pl
+
+        return nw.from_native(pl.from_arrow(data).lazy()), source, "polars"
     engine = {"pyspark": "spark"}.get(name, name)
     return frame.lazy(), source, engine

@@ -104,10 +104,18 @@ class Decisions:
         keys: dict[str, nw.Expr] = {f"group{i}": nw.col(c) for i, c in enumerate(attribute.columns)}
         keys |= self.stratum_key()
         if self.roles.truth:
-            keys["truth"] = nw.col(self.roles.truth)
+            truth = nw.col(self.roles.truth)
+            share = self.roles.review_share
+            # A truth of unknown review probability cannot stand for the unreviewed.
+            keys["truth"] = (
+                truth if share is None else nw.when(~nw.col(share).is_null()).then(truth)
+            )
         sums = self._weights()
+        if self.roles.weight:
+            keys["weighed"] = _where_known(self.roles.weight)
         if self.roles.rule == "one-versus-rest":
             sums |= self._one_versus_rest(sums)
+            keys["scored"] = _where_known(*self.roles.scores.values())
         elif self.roles.rule is not None:
             keys["decision"] = self.decision_expression()
         if cluster and self.roles.cluster:
@@ -124,10 +132,6 @@ class Decisions:
             )
         )
         return [[label(value) for value in values] for values in found.values()]
-
-    def truths(self) -> Tally:
-        """Rows by truth alone."""
-        return self.aggregate({"truth": nw.col(str(self.roles.truth))}, {})
 
     def aggregate(
         self,
@@ -168,7 +172,12 @@ class Decisions:
         if roles.rule == "given":
             return nw.col(str(roles.decision))
         if roles.rule == "score>=t":
-            return nw.col(str(roles.score)) >= self.threshold_expression()
+            score, cut = nw.col(str(roles.score)), self.threshold_expression()
+            known = ~score.is_null()
+            if isinstance(cut, nw.Expr):
+                known = known & ~cut.is_null()
+            # Engines differ on comparing a missing value (False in pandas): no score, no decision.
+            return nw.when(known).then(score >= cut)
         if roles.rule == "argmax":
             columns = [nw.col(column) for column in roles.scores.values()]
             best = nw.max_horizontal(*columns)
@@ -240,9 +249,10 @@ class Decisions:
         wanted: list[nw.Expr] = []
         for i, column in enumerate(columns):
             value = nw.col(column).cast(nw.Float64)
-            finite = value.is_finite()
+            # In pandas NaN stands for a missing value; elsewhere the two differ.
+            bad_value = ~value.is_finite() & ~value.is_null()
             wanted += [
-                (~finite).cast(nw.Int64).sum().alias(f"bad{i}"),
+                bad_value.cast(nw.Int64).sum().alias(f"bad{i}"),
                 value.min().alias(f"min{i}"),
                 value.max().alias(f"max{i}"),
             ]
@@ -368,3 +378,11 @@ class Decisions:
 
     def _kind(self) -> str:
         return "csv" if self.source.rstrip(".gz").endswith(".csv") else "a table"
+
+
+def _where_known(*columns: str) -> nw.Expr:
+    """1 where all of these columns have a value, null elsewhere: a key that tells what is left out."""
+    known = ~nw.col(columns[0]).is_null()
+    for column in columns[1:]:
+        known = known & ~nw.col(column).is_null()
+    return nw.when(known).then(nw.lit(1))

@@ -29,6 +29,8 @@ RATE_CELLS: dict[str, tuple[list[list[int]], list[list[int]]]] = {
 # which makes the family's critical value a little larger than it need be.
 MOST_JOINT_CLASSES = 60
 KEPT = ("truth", "stratum")
+# Keys without which a row says nothing: its weight, its scores, its cluster.
+NEEDED = ("weighed", "scored", "cluster")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +84,7 @@ class Confusion:
 def prepare(tally: Tally, roles: Roles) -> tuple[Tally, tuple[str, ...], str | None]:
     """The tally with truth and decision brought to the same classes, and those classes."""
     classes, positive = find_classes(tally, roles)
+    tally = _usable(tally)
     if "truth" not in tally.labels:
         tally = _with_key(tally, "truth")
     if "stratum" not in tally.labels:
@@ -170,6 +173,21 @@ def _collapse(
         labels={**tally.labels, key: classes},
         codes={**tally.codes, key: place[tally.codes[key]]},
         sums=tally.sums,
+    )
+
+
+def _usable(tally: Tally) -> Tally:
+    """The tally without the rows that lack something needed."""
+    keep = np.ones(len(tally), dtype=bool)
+    for key in NEEDED:
+        if key in tally.codes:
+            keep &= tally.codes[key] >= 0
+    if keep.all():
+        return tally
+    return Tally(
+        labels=tally.labels,
+        codes={k: v[keep] for k, v in tally.codes.items()},
+        sums={k: v[keep] for k, v in tally.sums.items()},
     )
 
 

@@ -50,16 +50,17 @@ def measure(decisions: Decisions, options: Options) -> LensResult:
     details: dict[str, object] = {}
     excluded: dict[str, int] = {}
     for attribute in decisions.roles.attributes:
-        if decisions.roles.rule is not None:
-            tally = decisions.count(attribute, cluster=decisions.roles.cluster is not None)
-            tallies.append(tally)
-            excluded |= left_out(tally, attribute, decisions.roles)
+        ruled = decisions.roles.rule is not None
+        tally = decisions.count(attribute, cluster=ruled and decisions.roles.cluster is not None)
+        tallies.append(tally)
+        excluded |= left_out(tally, attribute, decisions.roles)
+        if ruled:
             classes, positive = find_classes(tally, decisions.roles)
             details |= {"classes": list(classes), "positive": positive}
             rows, told = measure_tally(tally, attribute, decisions.roles, options)
             parts += rows
             notes += told
-        columns = scored_classes(decisions, tallies[-1] if tallies else None)
+        columns = scored_classes(decisions, tally)
         parts += score_rows(decisions, attribute, options, classes=columns)
     return LensResult(
         lens=LENS,
@@ -71,15 +72,13 @@ def measure(decisions: Decisions, options: Options) -> LensResult:
     )
 
 
-def scored_classes(decisions: Decisions, tally: Tally | None) -> dict[str, str]:
+def scored_classes(decisions: Decisions, tally: Tally) -> dict[str, str]:
     """Which column holds the score of which class; none without a truth to hold it against."""
     roles = decisions.roles
     if roles.truth is None:
         return {}
     if roles.score is None:
         return dict(roles.scores)
-    if tally is None:
-        tally = decisions.truths()
     _, positive = find_classes(tally, roles)
     return {} if positive is None else {positive: roles.score}
 
@@ -192,6 +191,10 @@ def left_out(tally: Tally, attribute: Attribute, roles: Roles) -> dict[str, int]
         reasons[f"no {roles.stratum} (kept outside strata)"] = n[codes["stratum"] < 0].sum()
     if "cluster" in codes:
         reasons[f"no {roles.cluster}"] = n[codes["cluster"] < 0].sum()
+    if "weighed" in codes:
+        reasons[f"no {roles.weight}"] = n[codes["weighed"] < 0].sum()
+    if "scored" in codes:
+        reasons["no decision"] = n[codes["scored"] < 0].sum()
     found = {reason: int(rows) for reason, rows in reasons.items() if rows}
     if found and roles.missing == "error":
         told = ", ".join(

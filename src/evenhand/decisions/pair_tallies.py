@@ -1,0 +1,170 @@
+"""Tallies of pairs: what was decided on the same row under each value of an attribute."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import narwhals as nw
+
+from evenhand.decisions.labels import label
+from evenhand.decisions.roles import Attribute
+from evenhand.decisions.score_tallies import spellings
+from evenhand.decisions.table import Decisions
+from evenhand.decisions.tally import Tally
+from evenhand.errors import DataError
+
+MARK = "decision@"
+Pair = tuple[str, str]
+
+
+def pair_counts(decisions: Decisions, attribute: Attribute | None) -> Tally:
+    """Counts by (group, stratum, truth, decision, decision under each value) in one aggregation.
+
+    The keys of the counterfactual decisions are `decision@<value>`, whatever their columns.
+
+    Examples:
+        >>> table = {"decision@f": [1, 1, 0], "decision@m": [1, 0, None]}
+        >>> tally = pair_counts(Decisions(table), None)
+        >>> tally.dense(["decision@f", "decision@m"], "n", keep_missing=["decision@m"]).tolist()
+        [[0.0, 0.0, 1.0], [1.0, 1.0, 0.0]]
+    """
+    roles = decisions.roles
+    keys: dict[str, nw.Expr] = {}
+    if attribute is not None:
+        keys |= {f"group{i}": nw.col(c) for i, c in enumerate(attribute.columns)}
+    keys |= decisions.stratum_key()
+    if roles.truth:
+        keys["truth"] = nw.col(roles.truth)
+    if roles.rule not in (None, "one-versus-rest"):
+        keys["decision"] = decisions.decision_expression()
+    if roles.cluster:
+        keys["cluster"] = nw.col(roles.cluster)
+    keys |= {f"{MARK}{value}": nw.col(c) for value, c in roles.counterfactual.items()}
+    tally = decisions.aggregate(keys, decisions._weights())
+    return tally if attribute is None else decisions.name_groups(tally, attribute)
+
+
+def matching_attribute(decisions: Decisions) -> Attribute | None:
+    """The group column whose values the counterfactual decisions are named after.
+
+    Where several columns hold such values, the one that holds them in most rows.
+    """
+    alone = [a for a in decisions.roles.attributes if len(a.columns) == 1]
+    if not alone:
+        return None
+    words = [word for value in decisions.roles.counterfactual for word in spellings(value)]
+    hits = [
+        nw.col(a.columns[0]).cast(nw.String).is_in(words).cast(nw.Int64).alias(f"hit{i}")
+        for i, a in enumerate(alone)
+    ]
+    found = decisions.collect(
+        decisions.frame.select(*hits).select(*(nw.col(f"hit{i}").sum() for i in range(len(alone))))
+    )
+    counts = [int(found[f"hit{i}"][0] or 0) for i in range(len(alone))]
+    best = counts.index(max(counts))
+    return alone[best] if counts[best] else None
+
+
+def score_columns(decisions: Decisions) -> dict[str | None, dict[str, str]]:
+    """Score columns under each value, by class; None stands for a single unnamed score.
+
+    A class counts where at least two values have its column.
+    """
+    roles, found = decisions.roles, {}
+    wide: dict[str | None, str] = dict(roles.scores)
+    wide |= {None: roles.score or "score"}
+    for name, column in wide.items():
+        there = {v: f"{column}@{v}" for v in roles.counterfactual}
+        there = {v: c for v, c in there.items() if c in decisions.columns}
+        if len(there) > 1:
+            found[name] = there
+    _check_numbers(decisions, [c for columns in found.values() for c in columns.values()])
+    return found
+
+
+def text_columns(decisions: Decisions) -> dict[str, str]:
+    """The text under each value, where the table holds it."""
+    text = decisions.roles.text
+    named = {v: f"{text}@{v}" for v in decisions.roles.counterfactual if text}
+    return {value: column for value, column in named.items() if column in decisions.columns}
+
+
+def pair_sums(
+    decisions: Decisions,
+    pairs: Sequence[Pair],
+    *,
+    scores: Mapping[str | None, Mapping[str, str]],
+    texts: Mapping[str, str],
+) -> Tally:
+    """By stratum: sums of score differences and their squares, and how many texts differ.
+
+    A pair is (value, reference). `n:i:k`, `d:i:k`, `dd:i:k` belong to pair i and class k (with
+    weights also `w`, `wd`, `ww`, `wwd`, `wwdd`); `texts:i` counts the rows that have both texts,
+    `changed:i` those where they differ.
+    """
+    weight = decisions._weights().get("weight")
+    sums: dict[str, nw.Expr] = {}
+    for k, columns in enumerate(scores.values()):
+        for i, (value, reference) in enumerate(pairs):
+            if value in columns and reference in columns:
+                d: Any = nw.col(columns[value]).cast(nw.Float64) - nw.col(columns[reference])
+                sums |= _moments(d, weight, f"{i}:{k}")
+        for column in columns.values():
+            number = nw.col(column).cast(nw.Float64)
+            sums[f"bad:{column}"] = (~number.is_null() & ~number.is_finite()).cast(nw.Int64)
+    for i, (value, reference) in enumerate(pairs):
+        if value in texts and reference in texts:
+            first, second = nw.col(texts[value]), nw.col(texts[reference])
+            sums[f"texts:{i}"] = (~first.is_null() & ~second.is_null()).cast(nw.Int64)
+            sums[f"changed:{i}"] = (first != second).cast(nw.Int64)
+    tally = decisions.aggregate(decisions.stratum_key() or {"all": nw.lit(1)}, sums)
+    for name in [name for name in sums if name.startswith("bad:")]:
+        if tally.total(name):
+            raise DataError(
+                f"'{name.removeprefix('bad:')}' holds {int(tally.total(name)):,} values that are "
+                "not finite (NaN or infinite). Replace them or leave them empty."
+            )
+    return tally
+
+
+def flipped_rows(decisions: Decisions, *, most: int) -> list[dict[str, str | None]]:
+    """The first rows whose decision depends on the value: truth, decisions and texts as words."""
+    roles = decisions.roles
+    columns = list(roles.counterfactual.values())
+    kinds = {decisions.frame.collect_schema()[c] for c in columns}
+    # Columns of one type are compared as they are; others only by how they are written.
+    told = [nw.col(c) if len(kinds) == 1 else nw.col(c).cast(nw.String) for c in columns]
+    differs = [
+        ~a.is_null() & ~b.is_null() & (a != b) for i, a in enumerate(told) for b in told[i + 1 :]
+    ]
+    shown: dict[str, str] = {}
+    if roles.truth:
+        shown["truth"] = roles.truth
+    shown |= {"group" if len(roles.group) == 1 else name: name for name in roles.group}
+    shown |= {f"{MARK}{value}": column for value, column in roles.counterfactual.items()}
+    if roles.text:
+        shown["text"] = roles.text
+    shown |= {f"text@{value}": column for value, column in text_columns(decisions).items()}
+    picked = decisions.frame.filter(nw.any_horizontal(*differs, ignore_nulls=True)).head(most)
+    found = decisions.collect(picked.select(*(nw.col(c).alias(a) for a, c in shown.items())))
+    rows = zip(*(found[name] for name in shown))
+    return [dict(zip(shown, (label(value) for value in row))) for row in rows]
+
+
+def _moments(d: nw.Expr, weight: nw.Expr | None, place: str) -> dict[str, nw.Expr]:
+    known = (~d.is_null()).cast(nw.Int64)
+    sums = {f"n:{place}": known, f"d:{place}": d, f"dd:{place}": d * d}
+    if weight is not None:
+        w2 = weight * weight
+        sums |= {f"w:{place}": weight * known, f"wd:{place}": weight * d}
+        sums |= {f"ww:{place}": w2 * known, f"wwd:{place}": w2 * d, f"wwdd:{place}": w2 * d * d}
+    return sums
+
+
+def _check_numbers(decisions: Decisions, columns: Sequence[str]) -> None:
+    schema = decisions.frame.collect_schema()
+    for column in columns:
+        if not schema[column].is_numeric():
+            raise DataError(
+                f"'{column}' holds {schema[column]}, not numbers. "
+                "Some value in it may be text; clean or convert the column."
+            )
