@@ -216,7 +216,12 @@ def koopman(
             return np.asarray((share - ratio * reference) ** 2 - z**2 * variance)
 
     ends = np.stack([np.full_like(centre, -_LOG_END), np.full_like(centre, _LOG_END)])
-    low, high = np.exp(bisect(rejected, np.stack([centre, centre]), ends))
+    with np.errstate(all="ignore"):
+        # Katz's limits with half a case added: a start close to the end.
+        width = z * np.sqrt(1 / (k1 + 0.5) + 1 / (k2 + 0.5) - 1 / (n1 + 1) - 1 / (n2 + 1))
+    width = np.where(np.isfinite(width), np.minimum(width, _LOG_END), _LOG_END)
+    guess = np.clip(np.stack([centre - width, centre + width]), -_LOG_END, _LOG_END)
+    low, high = np.exp(bisect(rejected, np.stack([centre, centre]), ends, guess=guess))
     defined = (n1 > 0) & (n2 > 0)
     low = np.where(k1 <= 0, 0.0, low)
     high = np.where(k2 <= 0, np.inf, high)
@@ -365,22 +370,42 @@ def paired_gap(b: float, c: float, n: float, *, level: float = 0.95) -> Estimate
 
 
 def bisect(
-    rejected: Callable[[FloatArray], FloatArray], inside: FloatArray, outside: FloatArray
+    rejected: Callable[[FloatArray], FloatArray],
+    inside: FloatArray,
+    outside: FloatArray,
+    *,
+    guess: FloatArray | None = None,
 ) -> FloatArray:
     """Where `rejected` turns positive between a point inside an interval and one outside.
 
-    A point inside all the way to the end gives the end.
+    A point inside all the way to the end gives the end. Secants with the Illinois safeguard and
+    a halving every fourth step: a dozen evaluations where plain halving takes fifty.
     """
-    for _ in range(_HALVINGS):
-        middle = (inside + outside) / 2
-        out = rejected(middle) > 0
-        outside = np.where(out, middle, outside)
-        inside = np.where(out, inside, middle)
-    return (inside + outside) / 2
+    value_inside, value_outside = rejected(inside), rejected(outside)
+    point = outside if guess is None else guess
+    before = np.zeros(point.shape)
+    for step in range(_MOST_STEPS):
+        value = rejected(point)
+        out = value > 0
+        # A side that stays put twice counts half, so that the next secant moves away from it.
+        side = np.where(out, 1.0, -1.0)
+        weight = np.where(side == before, 0.5, 1.0)
+        value_inside = np.where(out, value_inside * weight, value)
+        value_outside = np.where(out, value, value_outside * weight)
+        inside, outside = np.where(out, inside, point), np.where(out, point, outside)
+        before = side
+        with np.errstate(all="ignore"):
+            share = value_inside / (value_inside - value_outside)
+        halve = (step % 4 == 3) | ~((share > 0) & (share < 1))
+        point = inside + np.where(halve, 0.5, share) * (outside - inside)
+        wide = np.abs(outside - inside) > _CLOSE * np.maximum(1.0, np.abs(point))
+        if not wide.any():
+            break
+    return point
 
 
-# Halvings of [−1, 1] to 1e-14; ratios are looked for between exp(−30) and exp(30).
-_HALVINGS = 48
+# Ratios are looked for between exp(−30) and exp(30).
+_MOST_STEPS, _CLOSE = 200, 1e-13
 _LOG_END = 30.0
 
 

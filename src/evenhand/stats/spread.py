@@ -124,7 +124,7 @@ def spread(rates: ArrayLike, variances: ArrayLike, *, z: ArrayLike) -> Size:
 
 
 def worst_pair(
-    hits: ArrayLike, n: ArrayLike, *, z: float, draws: int = 2000, seed: int = 0
+    hits: ArrayLike, n: ArrayLike, *, z: float, draws: int = 1000, seed: int = 0
 ) -> WorstPair:
     """Largest gap between any two groups over the last axis, with what noise alone would give.
 
@@ -141,34 +141,45 @@ def worst_pair(
     """
     hits, n = np.broadcast_arrays(np.asarray(hits, np.float64), np.asarray(n, np.float64))
     used = (n > 0) & np.isfinite(hits)
-    shape, groups = hits.shape[:-1], hits.shape[-1]
     level = float(2 * ndtr(z) - 1)
-    normals = np.random.default_rng(seed).standard_normal((draws, groups))
-    out = np.full((4, int(np.prod(shape))), np.nan)
-    pair = np.full((2, out.shape[1]), -1, dtype=np.int64)
-    tables = zip(hits.reshape(-1, groups), n.reshape(-1, groups), used.reshape(-1, groups))
-    for row, (row_hits, row_n, row_used) in enumerate(tables):
-        index = np.flatnonzero(row_used)
-        if len(index) < 2:
-            continue
-        k, m = row_hits[index], row_n[index]
-        share = k / m
-        pooled = k.sum() / m.sum()
-        noise = normals[:, index] * np.sqrt(pooled * (1 - pooled) / m)
-        limits = _largest_gap(share, k, m, z=tukey(level, groups=len(index)))
-        out[:, row] = np.ptp(share), *limits, np.quantile(np.ptp(noise, axis=1), level)
-        pair[:, row] = index[share.argmax()], index[share.argmin()]
-    value, low, high, null = (part.reshape(shape) for part in out)
-    highest, lowest = (part.reshape(shape) for part in pair)
-    return WorstPair(
-        value=value,
-        low=low,
-        high=high,
-        null=null,
-        highest=highest,
-        lowest=lowest,
-        n_used=used.sum(axis=-1),
+    members = used.sum(axis=-1)
+    k, m = np.where(used, hits, 0.0), np.where(used, n, 1.0)
+    share = k / m
+    top, bottom = np.where(used, share, -np.inf), np.where(used, share, np.inf)
+    highest, lowest = top.argmax(axis=-1), bottom.argmin(axis=-1)
+    pooled = (k.sum(axis=-1) / np.maximum((m * used).sum(axis=-1), 1.0))[..., None]
+    sd = np.where(used, np.sqrt(pooled * (1 - pooled) / m), np.nan)
+    normals = np.random.default_rng(seed).standard_normal((draws, n.shape[-1]), dtype=np.float32)
+    null = _null_range(normals, sd.reshape(-1, n.shape[-1]), level=level).reshape(members.shape)
+    # One critical value per number of groups that have cases.
+    q = np.vectorize(lambda groups: tukey(level, groups=groups), otypes=[float])(
+        np.maximum(members, 2)
     )
+    low, high = _largest_gap(share, k, m, used, z=q[..., None])
+    enough = members >= 2
+    return WorstPair(
+        value=np.where(
+            enough, np.where(enough, top.max(-1), 0) - np.where(enough, bottom.min(-1), 0), np.nan
+        ),
+        low=np.where(enough, low, np.nan),
+        high=np.where(enough, high, np.nan),
+        null=np.where(enough, null, np.nan),
+        highest=np.where(enough, highest, -1),
+        lowest=np.where(enough, lowest, -1),
+        n_used=members,
+    )
+
+
+def _null_range(normals: NDArray[np.float32], sd: FloatArray, *, level: float) -> FloatArray:
+    """The `level` quantile of max − min over groups of normal noise, per row of `sd`."""
+    scale = sd.astype(np.float32)
+    out = np.full(len(scale), np.nan)
+    for row, spread in enumerate(scale):
+        index = np.flatnonzero(np.isfinite(spread))
+        if len(index) > 1:
+            noise = normals[:, index] * spread[index]
+            out[row] = np.quantile(noise.max(axis=1) - noise.min(axis=1), level)
+    return out
 
 
 @lru_cache(maxsize=256)
@@ -193,16 +204,19 @@ def tukey(level: float, *, groups: int) -> float:
 
 
 def _largest_gap(
-    share: FloatArray, k: FloatArray, m: FloatArray, *, z: float
-) -> tuple[float, float]:
+    share: FloatArray, k: FloatArray, m: FloatArray, used: NDArray[np.bool_], *, z: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Largest lower and largest upper Newcombe limit over all ordered pairs of groups."""
     low, high = wilson(k, m, z=z)
     down, up = (share - low) ** 2, (high - share) ** 2
-    gap = share[:, None] - share[None, :]
-    lowest = gap - np.sqrt(down[:, None] + up[None, :])
-    highest = gap + np.sqrt(up[:, None] + down[None, :])
-    np.fill_diagonal(highest, 0.0)
-    return max(0.0, float(lowest.max())), min(1.0, float(highest.max()))
+    gap = share[..., :, None] - share[..., None, :]
+    pairs = used[..., :, None] & used[..., None, :]
+    lowest = gap - np.sqrt(down[..., :, None] + up[..., None, :])
+    highest = gap + np.sqrt(up[..., :, None] + down[..., None, :])
+    pairs &= ~np.eye(share.shape[-1], dtype=bool)
+    lowest, highest = np.where(pairs, lowest, 0.0), np.where(pairs, highest, 0.0)
+    ends = (-2, -1)
+    return np.maximum(lowest.max(axis=ends), 0.0), np.minimum(highest.max(axis=ends), 1.0)
 
 
 def _size(
