@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import narwhals as nw
 
@@ -186,7 +186,7 @@ class Decisions:
             for name, column in reversed(list(roles.scores.items())):
                 picked = nw.when(complete & (nw.col(column) == best))
                 chosen = picked.then(nw.lit(name)).otherwise(chosen)
-            return cast(nw.Expr, chosen)
+            return chosen
         raise UsageError(
             "There is no decision. Name a decision column, or a score and a threshold."
         )
@@ -381,7 +381,7 @@ class Decisions:
 
 
 def _where_known(*columns: str) -> nw.Expr:
-    """1 where all of these columns have a value, null elsewhere: a key that tells what is left out."""
+    """1 where all of these columns have a value, null elsewhere: a key for what is left out."""
     known = ~nw.col(columns[0]).is_null()
     for column in columns[1:]:
         known = known & ~nw.col(column).is_null()

@@ -77,10 +77,10 @@ def judge(rows: Rows, limits: Iterable[Limit], *, positive: str | None = None) -
 
 def judged_rows(rows: Rows, positive: str | None) -> NDArray[np.bool_]:
     """Which rows a limit speaks of."""
-    rest = rows["reference"] == "<rest>"
-    if np.isin(rows["reference"][~rest].astype(str), ["None"]).all():
-        rest = np.zeros(len(rows), dtype=bool)
-    judged = ~rest
+    judged = rows["reference"] != "<rest>"
+    families = list(zip(rows["lens"], rows["attribute"], rows["measure"]))
+    named = {family for family, direct in zip(families, judged) if direct}
+    judged = np.array([j or f not in named for j, f in zip(judged, families)], dtype=bool)
     if positive is not None:
         statistical = rows["lens"] == "statistical"
         mirror = np.array(

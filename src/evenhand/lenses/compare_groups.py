@@ -110,6 +110,15 @@ class Pairing:
     reference_name: str
     whole: bool = False
 
+    @property
+    def share(self) -> FloatArray:
+        """The group's own share of the other side, by which gaps shrink where that is everybody."""
+        mine, others = self.group.mass, self.reference.mass
+        if not self.whole:
+            return np.zeros(np.broadcast_shapes(mine.shape, others.shape))
+        with np.errstate(all="ignore"):
+            return np.asarray(mine / (mine + others))
+
 
 def comparison_rows(setting: Setting, rate: str, pairing: Pairing, noise: Noise) -> list[Rows]:
     """Gap and ratio of every (stratum, group, class) against the other side."""
@@ -130,9 +139,7 @@ def comparison_rows(setting: Setting, rate: str, pairing: Pairing, noise: Noise)
         "p": p,
         "p_adjusted": adjusted,
     }
-    # Against everybody, the group itself is a share of the other side: the gap shrinks by it.
-    with np.errstate(all="ignore"):
-        share = left.cases / (left.cases + right.cases) if pairing.whole else np.zeros(shape)
+    share = pairing.share
 
     def scaled(gap: FloatArray) -> FloatArray:
         return gap * (1 - share)
@@ -207,7 +214,7 @@ def _family(pairing: Pairing, noise: Noise, rate: str) -> tuple[FloatArray, Floa
 
 def _rest_noise(draws: FloatArray, pairing: Pairing) -> FloatArray:
     """The noise of everybody else's rate: each other group's, by its share of the cases."""
-    cases = pairing.group.cases
+    cases = pairing.group.mass
     sd = np.sqrt(np.nan_to_num(pairing.group.variance))
     weighted = draws * (sd * cases)[:, None]
     rest = cases.sum(axis=1, keepdims=True) - cases

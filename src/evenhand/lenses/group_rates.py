@@ -17,12 +17,14 @@ Effective = Callable[[FloatArray | float], tuple[FloatArray, FloatArray]]
 class GroupRates:
     """A rate by (stratum, group, class).
 
-    `cases` are rows; `effective(z)` gives the hits and cases to put into a binomial interval
-    formula, which differ from the rows' own where rows are weighted or come in clusters.
+    `cases` are rows and `mass` is their weight; `effective(z)` gives the hits and cases to put
+    into a binomial interval formula, which differ from the rows' own where rows are weighted or
+    come in clusters.
     """
 
     value: FloatArray
     cases: FloatArray
+    mass: FloatArray
     variance: FloatArray
     effective: Effective
     kind: str
@@ -37,6 +39,7 @@ class GroupRates:
         return GroupRates(
             value=self.value[:, groups],
             cases=self.cases[:, groups],
+            mass=self.mass[:, groups],
             variance=self.variance[:, groups],
             effective=effective,
             kind=self.kind,
@@ -62,6 +65,7 @@ def group_rates(table: Confusion, rate: str, *, clusters: Tally | None = None) -
     return GroupRates(
         value=found.value,
         cases=cases,
+        mass=weights,
         variance=found.variance,
         effective=lambda z: (found.hits, found.n),
         kind="weighted",
@@ -97,17 +101,17 @@ def rest_rates(table: Confusion, rate: str, *, of: GroupRates) -> GroupRates:
     if of.kind != "clustered":
         return group_rates(rest_of(table), rate)
     cases = of.cases.sum(axis=1, keepdims=True) - of.cases
+    mass = of.mass.sum(axis=1, keepdims=True) - of.mass
     with np.errstate(all="ignore"):
-        hits = np.nansum(of.value * of.cases, axis=1, keepdims=True) - np.nan_to_num(
-            of.value * of.cases
-        )
-        value = hits / cases
-        spread = np.nan_to_num(of.variance * of.cases**2)
-        variance = (spread.sum(axis=1, keepdims=True) - spread) / cases**2
+        hits = np.nan_to_num(of.value * of.mass)
+        value = (hits.sum(axis=1, keepdims=True) - hits) / mass
+        spread = np.nan_to_num(of.variance * of.mass**2)
+        variance = (spread.sum(axis=1, keepdims=True) - spread) / mass**2
         n = np.minimum(np.where(variance > 0, value * (1 - value) / variance, cases), cases)
     return GroupRates(
         value=value,
         cases=cases,
+        mass=mass,
         variance=variance,
         effective=lambda z: (value * n, n),
         kind="clustered",
@@ -121,6 +125,7 @@ def _plain(hits: FloatArray, cases: FloatArray) -> GroupRates:
     return GroupRates(
         value=value,
         cases=cases,
+        mass=cases,
         variance=variance,
         effective=lambda z: (hits, cases),
         kind="counted",
@@ -130,6 +135,7 @@ def _plain(hits: FloatArray, cases: FloatArray) -> GroupRates:
 def _clustered(table: Confusion, rate: str, cases: FloatArray, clusters: Tally) -> GroupRates:
     found = _cluster_sums(table, rate, clusters)
     shape = cases.shape
+    weight = weight_column(table.sums, rate)
 
     def effective(z: FloatArray | float) -> tuple[FloatArray, FloatArray]:
         hits, n = found.effective(z=np.broadcast_to(z, shape).reshape(-1))
@@ -138,6 +144,7 @@ def _clustered(table: Confusion, rate: str, cases: FloatArray, clusters: Tally) 
     return GroupRates(
         value=found.value.reshape(shape),
         cases=cases,
+        mass=cases if weight is None else table.hits_and_cases(rate, weight)[1],
         variance=found.variance.reshape(shape),
         effective=effective,
         kind="clustered",
@@ -151,23 +158,35 @@ def _cluster_sums(table: Confusion, rate: str, tally: Tally) -> ClusteredRate:
     hit_mask, case_mask = (np.array(mask) for mask in RATE_CELLS[rate])
     codes = tally.codes
     size = len(table.classes)
-    usable = (codes["group"] >= 0) & (codes["decision"] >= 0) & (codes["cluster"] >= 0)
+    usable = (codes["group"] >= 0) & (codes["cluster"] >= 0)
     pieces: list[tuple[FloatArray, ...]] = []
     # The first pass counts every row into the whole table, the second into its own stratum.
     for stratum in (np.zeros(len(tally), dtype=np.int64), codes["stratum"] + 1):
         inside = usable & (stratum > 0) if stratum.any() else usable
-        truth, decision = codes["truth"][inside], codes["decision"][inside]
-        cell = (stratum[inside] * len(table.groups) + codes["group"][inside]) * size
-        amount, own = tally.sums[weight][inside], tally.sums[squares][inside]
-        for place in range(size):
-            state = np.where(truth < 0, UNKNOWN, (truth == place).astype(int))
-            decided = (decision == place).astype(int)
-            keep = case_mask[state, decided] > 0
-            hits = (amount * hit_mask[state, decided])[keep]
-            cluster = codes["cluster"][inside][keep]
-            pieces.append((hits, amount[keep], (cell + place)[keep], cluster, own[keep]))
+        cell = (stratum * len(table.groups) + codes["group"]) * size
+        for place, name in enumerate(table.classes):
+            state = np.where(codes["truth"] < 0, UNKNOWN, (codes["truth"] == place).astype(int))
+            for decided in (0, 1):
+                amount, own = (
+                    _decided(tally, kind, place, name)[decided] for kind in (weight, squares)
+                )
+                keep = inside & (case_mask[state, decided] > 0) & (amount > 0)
+                hits = amount * hit_mask[state, decided]
+                parts = (hits, amount, cell + place, codes["cluster"], own)
+                pieces.append(tuple(part[keep] for part in parts))
         if len(table.strata) == 1:
             break
     hits, weights, cells, names, own = (np.concatenate(part) for part in zip(*pieces))
     count = len(table.strata) * len(table.groups) * size
     return clustered_rate(hits, weights, cell=cells, cluster=names, cells=count, squares=own)
+
+
+def _decided(tally: Tally, kind: str, place: int, name: str) -> tuple[FloatArray, FloatArray]:
+    """A sum of each tally row split into what was not decided for a class and what was."""
+    amount = tally.sums[kind]
+    if "decision" in tally.codes:
+        decision = tally.codes["decision"]
+        return amount * ((decision >= 0) & (decision != place)), amount * (decision == place)
+    column = f"hit:{name}" if kind == "n" else f"hit:{name}:{kind}"
+    hit = tally.sums.get(column, np.zeros_like(amount))
+    return amount - hit, hit

@@ -15,8 +15,9 @@ def rms_rows(setting: Setting, rate: str, pairing: Pairing) -> Rows:
     """Root mean square of a group's gaps over classes, plain and corrected, with its null level."""
     z = setting.z
     counts = (*pairing.group.effective(z), *pairing.reference.effective(z))
-    gaps = pairing.group.value - pairing.reference.value
-    found = rms(gaps, gap_variance(*counts), z=z)
+    apart = 1 - pairing.share
+    gaps = apart * (pairing.group.value - pairing.reference.value)
+    found = rms(gaps, apart**2 * gap_variance(*counts), z=z)
     used = found.n_used
     skipped = len(setting.classes) - used
     with_skips = choose(
