@@ -148,7 +148,7 @@ def miettinen_nurminen(
 
     def rejected(candidate: FloatArray) -> FloatArray:
         variance = miettinen_nurminen_variance(k1, n1, k2, n2, gap=candidate)
-        return np.asarray((gap - candidate) ** 2 - z**2 * variance)
+        return _beyond(gap - candidate, variance, z)
 
     inside, outside = np.stack([gap, gap]), np.stack([-np.ones_like(gap), np.ones_like(gap)])
     low, high = bisect(rejected, inside, outside)
@@ -213,7 +213,7 @@ def koopman(
             p2 = np.clip(2 * (k1 + k2) / (linear + root), 0.0, 1.0)
             p1 = np.clip(ratio * p2, 0.0, 1.0)
             variance = p1 * (1 - p1) / n1 + ratio**2 * p2 * (1 - p2) / n2
-            return np.asarray((share - ratio * reference) ** 2 - z**2 * variance)
+            return _beyond(share - ratio * reference, variance, z)
 
     ends = np.stack([np.full_like(centre, -_LOG_END), np.full_like(centre, _LOG_END)])
     with np.errstate(all="ignore"):
@@ -384,6 +384,7 @@ def bisect(
     value_inside, value_outside = rejected(inside), rejected(outside)
     point = outside if guess is None else guess
     before = np.zeros(point.shape)
+    done = np.zeros(point.shape, dtype=bool)
     for step in range(_MOST_STEPS):
         value = rejected(point)
         out = value > 0
@@ -394,14 +395,22 @@ def bisect(
         value_outside = np.where(out, value, value_outside * weight)
         inside, outside = np.where(out, inside, point), np.where(out, point, outside)
         before = side
+        narrow = np.abs(outside - inside) <= _CLOSE * np.maximum(1.0, np.abs(point))
+        done |= narrow | (np.abs(value) <= _CLOSE) | ~np.isfinite(point)
+        if done.all():
+            break
         with np.errstate(all="ignore"):
             share = value_inside / (value_inside - value_outside)
         halve = (step % 4 == 3) | ~((share > 0) & (share < 1))
-        point = inside + np.where(halve, 0.5, share) * (outside - inside)
-        wide = np.abs(outside - inside) > _CLOSE * np.maximum(1.0, np.abs(point))
-        if not wide.any():
-            break
+        point = np.where(done, point, inside + np.where(halve, 0.5, share) * (outside - inside))
     return point
+
+
+def _beyond(excess: FloatArray, variance: FloatArray, z: ArrayLike) -> FloatArray:
+    """How many standard errors an excess lies beyond z; the score is near linear, so secants do."""
+    with np.errstate(all="ignore"):
+        score = np.abs(excess) / np.sqrt(variance)
+    return np.asarray(np.where(excess == 0, 0.0, np.minimum(score, 1e9)) - z)
 
 
 # Ratios are looked for between exp(−30) and exp(30).
