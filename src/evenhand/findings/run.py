@@ -4,11 +4,20 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from evenhand import __version__
+from evenhand.charter.charter import Charter
 from evenhand.decisions.table import Decisions
 from evenhand.errors import LimitExceeded, UsageError, nearest
+from evenhand.findings.chartered import (
+    assigned,
+    charter_findings,
+    charter_limits,
+    the_charter,
+    with_charter,
+)
 from evenhand.findings.find import Finding, find, verdict_sentence
 from evenhand.findings.record import SCHEMA
 from evenhand.findings.verdict import (
@@ -85,6 +94,7 @@ def audit(
     decisions: Decisions,
     *,
     limits: Mapping[str, Any] | None = None,
+    charter: Charter | str | Path | None = None,
     lenses: Iterable[str] | None = None,
     level: float = 0.95,
     seed: int = 0,
@@ -98,6 +108,7 @@ def audit(
     Args:
         decisions: The table and the roles of its columns.
         limits: Bands agreed on, such as `{"true_positive_rate_gap": 0.05}`.
+        charter: The trade-offs chosen, or the file that holds them; `limits` go before its own.
         lenses: Only these lenses; by default all that the table supports.
         level: Confidence level of every interval.
         seed: Seed of everything drawn.
@@ -115,7 +126,9 @@ def audit(
     """
     if not 0.5 <= level < 1:
         raise UsageError(f"level={level} is not a confidence level. Choose one such as 0.95.")
-    bands = read_limits(limits)
+    chartered = the_charter(charter)
+    decisions = with_charter(decisions, chartered)
+    bands = [*charter_limits(chartered), *read_limits(limits)]
     chosen = choose_lenses(decisions, lenses)
     options = Options(level=level, seed=seed, settings=dict(settings or {}))
     results: list[LensResult] = []
@@ -127,6 +140,7 @@ def audit(
         decisions,
         results,
         bands,
+        charter=chartered,
         keep_small=keep_small,
         made=_made(decisions, level=level, seed=seed, arguments=arguments),
     )
@@ -137,6 +151,7 @@ def conclude(
     results: list[LensResult],
     limits: list[Limit],
     *,
+    charter: Charter | None = None,
     keep_small: bool,
     made: dict[str, Any],
 ) -> Audit:
@@ -150,11 +165,11 @@ def conclude(
         excluded |= result.excluded
     tallies = [tally for result in results for tally in result.tallies]
     marks = sha256("".join(t.fingerprint() for t in tallies).encode()).hexdigest()[:16]
+    findings = find(shown, positive=positive, positive_is=decisions.roles.positive_is)
+    told = charter_findings(charter, shown, today=datetime.now(UTC).date())
     return Audit(
         rows=shown,
-        findings=tuple(
-            find(shown, positive=positive, positive_is=decisions.roles.positive_is)
-        ),
+        findings=(*assigned(findings, charter), *told),
         verdict=overall(v for v in shown["verdict"].tolist() if v != NOT_ASSESSED),
         notes=tuple(dict.fromkeys(note for result in results for note in result.notes)),
         made=made,
@@ -166,6 +181,7 @@ def conclude(
             "fingerprint": marks,
             "lenses": {name: module.lacks(decisions) for name, module in LENSES.items()},
         },
+        charter=charter.plain() if charter else None,
         details=details,
     )
 

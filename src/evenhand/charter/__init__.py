@@ -1,0 +1,1 @@
+"""The charter: which trade-offs were chosen, by whom, until when and why."""

@@ -1,0 +1,191 @@
+"""The charter as typed values: what was chosen, by whom, until when and why."""
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from evenhand.charter.layers import LAYERS
+from evenhand.stats.costs import implied_threshold
+
+SCHEMA = "evenhand.charter/1"
+OUTCOMES = ("false_positive", "false_negative", "true_positive", "true_negative")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    """The system and its decision, with what its two mistakes are called (one, several)."""
+
+    name: str | None = None
+    decision: str | None = None
+    false_positive: tuple[str, str] = ("wrongful decision", "wrongful decisions")
+    false_negative: tuple[str, str] = ("missed case", "missed cases")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """An answer to one of the layer's questions, and who gave it."""
+
+    question: str
+    text: str | None
+    owner: str | None = None
+    date: datetime.date | None = None
+    consulted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """One layer of the decision: who owns it, when it was settled, who was consulted."""
+
+    name: str
+    owner: str | None = None
+    date: datetime.date | None = None
+    review_by: datetime.date | None = None
+    consulted: tuple[str, ...] = ()
+    answers: tuple[Answer, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stakeholder:
+    """Somebody whom the decision affects, what is at stake for them and whether they were heard."""
+
+    name: str
+    interest: str | None = None
+    consulted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consequence:
+    """One line of the catalogue: what an outcome costs or brings, to whom, in which group."""
+
+    outcome: str
+    kind: str
+    borne_by: str
+    what: str
+    attribute: str | None = None
+    group: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """A cost ratio chosen for everybody, for a group or for a pair, and the band tolerated.
+
+    Examples:
+        >>> choice = Choice(cost_ratio=4, low=3.2, high=5)
+        >>> choice.threshold, choice.whom
+        (0.2, 'everybody')
+    """
+
+    cost_ratio: float
+    low: float
+    high: float
+    attribute: str | None = None
+    group: str | None = None
+    positive_is: str | None = None
+    decided_by: str | None = None
+    decided_on: datetime.date | None = None
+    review_by: datetime.date | None = None
+    reason: str | None = None
+
+    @property
+    def threshold(self) -> float:
+        """The implied threshold, 1/(1+c): from which probability on it pays to act."""
+        return float(implied_threshold(self.cost_ratio))
+
+    @property
+    def threshold_band(self) -> tuple[float, float]:
+        """The band of implied thresholds; the highest ratio gives the lowest threshold."""
+        return float(implied_threshold(self.high)), float(implied_threshold(self.low))
+
+    @property
+    def whom(self) -> str:
+        """For whom the choice holds."""
+        return "everybody" if self.group is None else f"{self.attribute}={self.group}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TruthQuality:
+    """How often the truth column says so of what is so, and of what is not."""
+
+    sensitivity: float
+    specificity: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charter:
+    """Everything that a charter file says."""
+
+    source: str
+    system: System = field(default_factory=System)
+    layers: Mapping[str, Layer] = field(default_factory=dict)
+    stakeholders: tuple[Stakeholder, ...] = ()
+    catalogue: tuple[Consequence, ...] = ()
+    choices: tuple[Choice, ...] = ()
+    limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    prevalence: Mapping[tuple[str | None, str | None], float] = field(default_factory=dict)
+    truth_quality: Mapping[tuple[str | None, str | None], TruthQuality] = field(
+        default_factory=dict
+    )
+    roles: Mapping[str, Any] = field(default_factory=dict)
+
+    def choice_for(self, attribute: str | None, group: str | None) -> Choice | None:
+        """The choice that holds for a group: its own, else the one for everybody."""
+        keys = ((attribute, group), (None, None))
+        found = {(choice.attribute, choice.group): choice for choice in self.choices}
+        return next((found[key] for key in keys if key in found), None)
+
+    def owner_of(self, layer: str) -> str | None:
+        """Who should look at a finding of this layer."""
+        return self.layers[layer].owner if layer in self.layers else None
+
+    @property
+    def positive_is(self) -> str | None:
+        """What a positive decision is for the person decided about, where the charter says so."""
+        said = self.roles.get("positive_is")
+        chosen = (choice.positive_is for choice in self.choices)
+        return said or next((word for word in chosen if word), None)
+
+    def plain(self) -> dict[str, Any]:
+        """The charter as plain values for the record."""
+        from evenhand.charter.words import charter_sentence
+
+        return {
+            "schema": SCHEMA,
+            "source": self.source,
+            "sentence": charter_sentence(self),
+            "system": _plain(self.system),
+            "layers": {name: _plain(self.layers[name]) for name in LAYERS if name in self.layers},
+            "stakeholders": [_plain(one) for one in self.stakeholders],
+            "catalogue": [_plain(one) for one in self.catalogue],
+            "choices": [
+                _plain(one)
+                | {
+                    "implied_threshold": one.threshold,
+                    "implied_threshold_low": one.threshold_band[0],
+                    "implied_threshold_high": one.threshold_band[1],
+                }
+                for one in self.choices
+            ],
+            "limits": {name: list(band) for name, band in self.limits.items()},
+            "prevalence": [
+                {"attribute": attribute, "group": group, "value": value}
+                for (attribute, group), value in self.prevalence.items()
+            ],
+            "truth_quality": [
+                {"attribute": attribute, "group": group} | _plain(value)
+                for (attribute, group), value in self.truth_quality.items()
+            ],
+            "roles": _plain(dict(self.roles)),
+        }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if hasattr(value, "__slots__"):
+        return {name: _plain(getattr(value, name)) for name in value.__slots__}
+    return value

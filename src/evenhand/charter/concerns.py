@@ -1,0 +1,198 @@
+"""What a charter leaves open: reviews overdue, nobody named, groups that no choice covers."""
+
+import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from evenhand.charter.charter import Charter, Choice
+from evenhand.charter.layers import ASKED, LAYERS
+from evenhand.charter.words import plain_number
+from evenhand.errors import nearest
+
+_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Concern:
+    """One thing left open, the layer it belongs to and who should look.
+
+    `kind` is `review`, `owner`, `group`, `choice` or `words`.
+    """
+
+    kind: str
+    layer: str
+    sentence: str
+    owner: str | None = None
+    attribute: str | None = None
+
+
+def concerns(charter: Charter, *, today: datetime.date) -> list[Concern]:
+    """Everything that the charter, read by itself, leaves open."""
+    named = _groups_named(charter)
+    return [
+        *_choices(charter, today),
+        *_layers(charter, today),
+        *without_choice(charter, named),
+        *_words(charter),
+    ]
+
+
+def group_concerns(charter: Charter, groups: Mapping[str, Sequence[str]]) -> list[Concern]:
+    """Groups of the data that no choice covers, and groups of the charter that the data lacks."""
+    return [*without_choice(charter, groups), *_unknown_groups(charter, groups)]
+
+
+def without_choice(charter: Charter, groups: Mapping[str, Sequence[str]]) -> Iterator[Concern]:
+    """One concern for each attribute that has groups without a choice."""
+    if not charter.choices:
+        return
+    for attribute, names in groups.items():
+        left = [name for name in names if charter.choice_for(attribute, name) is None]
+        if left:
+            verb = "has" if len(left) == 1 else "have"
+            yield _concern(
+                charter,
+                "group",
+                "policy",
+                f"No cost ratio is chosen for {_listed(attribute, left)}: what "
+                f"{'it implies' if verb == 'has' else 'they imply'} is measured and not judged.",
+                attribute=attribute,
+            )
+
+
+def _choices(charter: Charter, today: datetime.date) -> Iterator[Concern]:
+    if not charter.choices:
+        yield _concern(
+            charter,
+            "choice",
+            "policy",
+            "No cost ratio is chosen: nobody has said how the two mistakes weigh against each "
+            "other. Add one under [[choices]].",
+        )
+    for choice in charter.choices:
+        named = _named(choice)
+        who = choice.decided_by or charter.owner_of("policy")
+        if choice.decided_by is None:
+            yield _concern(charter, "owner", "policy", f"{named} was decided by nobody named.")
+        if choice.review_by is None:
+            yield _concern(charter, "review", "policy", f"{named} has no review date.", who)
+        elif choice.review_by < today:
+            late = _overdue(choice.review_by, today)
+            yield _concern(charter, "review", "policy", f"{named} {late}", who)
+        if choice.reason is None:
+            yield _concern(charter, "words", "policy", f"{named} has no reason.", who)
+
+
+def _layers(charter: Charter, today: datetime.date) -> Iterator[Concern]:
+    for name in LAYERS:
+        layer = charter.layers.get(name)
+        if layer is None or layer.owner is None:
+            yield _concern(
+                charter, "owner", name, f"The {name} layer has no owner. Ask {ASKED[name]}."
+            )
+        if layer is None:
+            continue
+        if layer.review_by is not None and layer.review_by < today:
+            late = _overdue(layer.review_by, today)
+            yield _concern(charter, "review", name, f"The {name} layer {late}")
+        if not layer.consulted and name != "implementation":
+            yield _concern(
+                charter, "words", name, f"The {name} layer names nobody who was consulted."
+            )
+        left = [answer for answer in layer.answers if answer.text is None]
+        if left:
+            yield _concern(
+                charter,
+                "words",
+                name,
+                f"The {name} layer leaves {len(left)} of {len(layer.answers)} questions "
+                f"unanswered, such as: {left[0].question}",
+            )
+
+
+def _words(charter: Charter) -> Iterator[Concern]:
+    if charter.system.name is None or charter.system.decision is None:
+        lacking = "name" if charter.system.name is None else "decision"
+        yield _concern(charter, "words", "product", f"The system has no {lacking}.")
+    told = {one.outcome for one in charter.catalogue}
+    for outcome in ("false_positive", "false_negative"):
+        if outcome not in told:
+            yield _concern(
+                charter,
+                "words",
+                "policy",
+                f"The catalogue does not say who bears a {outcome.replace('_', ' ')}.",
+            )
+    if charter.catalogue and not any(one.kind == "benefit" for one in charter.catalogue):
+        yield _concern(charter, "words", "policy", "The catalogue lists costs and no benefit.")
+
+
+def _unknown_groups(charter: Charter, groups: Mapping[str, Sequence[str]]) -> Iterator[Concern]:
+    for choice in charter.choices:
+        if choice.attribute is None or choice.group is None:
+            continue
+        names = list(groups.get(choice.attribute, ()))
+        if choice.group in names:
+            continue
+        if names:
+            why = f"but the data has no such group.{nearest(choice.group, names)}"
+        else:
+            why = f"but the data was not grouped by {choice.attribute}."
+            why += nearest(choice.attribute, list(groups))
+        yield _concern(
+            charter,
+            "group",
+            "policy",
+            f"The charter chooses a cost ratio for {choice.whom}, {why}",
+            choice.decided_by,
+            attribute=choice.attribute,
+        )
+
+
+def _groups_named(charter: Charter) -> dict[str, list[str]]:
+    """Groups that the charter speaks of anywhere, by attribute."""
+    keys = [(one.attribute, one.group) for one in charter.catalogue]
+    keys += [*charter.prevalence, *charter.truth_quality]
+    found: dict[str, list[str]] = {}
+    for attribute, group in keys:
+        if attribute is not None and group is not None:
+            names = found.setdefault(attribute, [])
+            if group not in names:
+                names.append(group)
+    return found
+
+
+def _concern(
+    charter: Charter,
+    kind: str,
+    layer: str,
+    sentence: str,
+    owner: str | None = None,
+    *,
+    attribute: str | None = None,
+) -> Concern:
+    return Concern(
+        kind=kind,
+        layer=layer,
+        sentence=sentence,
+        owner=owner or charter.owner_of(layer),
+        attribute=attribute,
+    )
+
+
+def _named(choice: Choice) -> str:
+    return f"The cost ratio of {plain_number(choice.cost_ratio)} for {choice.whom}"
+
+
+def _overdue(review_by: datetime.date, today: datetime.date) -> str:
+    days = (today - review_by).days
+    return (
+        f"was to be reviewed by {review_by}, {days} {'day' if days == 1 else 'days'} ago. "
+        "Confirm it or choose again."
+    )
+
+
+def _listed(attribute: str, names: Sequence[str]) -> str:
+    told = ", ".join(names[:_NAMED])
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{attribute}={told}{more}"

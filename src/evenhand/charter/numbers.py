@@ -1,0 +1,231 @@
+"""The numbers of a charter: cost ratios with their bands, limits, prevalence, truth quality."""
+
+from collections.abc import Callable, Iterable, Mapping
+from math import isfinite
+from typing import Any, TypeVar
+
+from evenhand.charter.charter import Choice, TruthQuality
+from evenhand.charter.entry import Entry
+from evenhand.charter.roles import POSITIVE_IS
+from evenhand.errors import DataError, UsageError, nearest
+from evenhand.lenses.catalogue import limit_band
+
+Key = tuple[str | None, str | None]
+Value = TypeVar("Value")
+RATIO = "Write how many false positives one false negative counts as, such as cost_ratio = 3"
+_FACTOR = "Write a factor above 1, such as 1.25, or a band, such as [3, 5]."
+_CHOICE_KEYS = (
+    "cost_ratio",
+    "tolerance",
+    "attribute",
+    "group",
+    "positive_is",
+    "decided_by",
+    "decided_on",
+    "review_by",
+    "reason",
+)
+
+
+def read_choices(top: Entry, roles: Mapping[str, Any]) -> tuple[Choice, ...]:
+    """The cost ratios chosen, at most one for everybody and one for each group."""
+    found: dict[Key, Choice] = {}
+    first: dict[Key, int | None] = {}
+    positive_is = roles.get("positive_is")
+    for entry in top.tables("choices"):
+        entry.only(_CHOICE_KEYS)
+        key = whom(entry, roles.get("group", []))
+        _check_crossing(entry, key[0], roles)
+        choice = _choice(entry, key)
+        if key in found:
+            before = f", first on line {first[key]}" if first[key] else ""
+            entry.refuse(
+                None,
+                f"chooses a cost ratio for {choice.whom} a second time{before}. "
+                "Keep one of the two.",
+            )
+        if choice.positive_is and positive_is and choice.positive_is != positive_is:
+            entry.refuse(
+                "positive_is",
+                f'contradicts "{positive_is}", said before. One decision is either a benefit or a '
+                "burden for the person decided about: say the same everywhere.",
+            )
+        positive_is = choice.positive_is or positive_is
+        found[key], first[key] = choice, entry.line
+    return tuple(found.values())
+
+
+def whom(entry: Entry, groups: Iterable[str]) -> Key:
+    """The attribute and group that a table speaks of; a pair is two columns crossed, `a*b`."""
+    columns, values = entry.texts("attribute"), entry.labels("group")
+    known = list(groups)
+    if columns and not values:
+        entry.refuse(
+            "attribute", "has no group beside it. Add group, or leave attribute out for everybody."
+        )
+    if values and not columns and len(known) == 1:
+        columns = (known[0],)
+    if values and not columns:
+        entry.refuse("group", 'does not say of which column. Add attribute, such as "gender".')
+    if not values:
+        return None, None
+    attribute, group = "*".join(columns), "*".join(values)
+    crossed = attribute.count("*") + 1
+    if crossed > 1 and group.count("*") + 1 < crossed:
+        entry.refuse(
+            "group",
+            f"names too few values for {attribute}. Write one for each column, in the same order: "
+            f'"{"*".join("abcdefgh"[:crossed])}".',
+        )
+    return attribute, group
+
+
+def _check_crossing(entry: Entry, attribute: str | None, roles: Mapping[str, Any]) -> None:
+    """A choice must speak of a column, or of the crossing of columns, that the audit will form."""
+    columns = roles.get("group", [])
+    if attribute is None or not columns or "attribute" not in entry:
+        return
+    if "*" not in attribute:
+        if attribute not in columns:
+            entry.refuse(
+                "attribute",
+                f"is not a group column of [roles].{nearest(attribute, columns)} "
+                f"They are {', '.join(columns)}.",
+            )
+        return
+    formed = "*".join(columns)
+    if attribute != formed:
+        entry.refuse(
+            "attribute",
+            f"is not how [roles] crosses its group columns, which gives {formed}. "
+            "Write the columns in the same order in both places.",
+        )
+    if roles.get("crossed") is False:
+        entry.refuse(
+            "attribute", "is a pair, but [roles] says crossed = false. Set crossed = true."
+        )
+
+
+def _choice(entry: Entry, key: Key) -> Choice:
+    if "cost_ratio" not in entry:
+        entry.refuse(None, f"has no cost_ratio. {RATIO}.")
+    remedy = f"{RATIO}, or 0.333 where one false positive counts as 3 false negatives."
+    ratio = entry.number("cost_ratio", remedy)
+    if ratio <= 0:
+        kind = "negative" if ratio < 0 else "zero"
+        entry.refuse(
+            "cost_ratio", f"is {kind}, as if a mistake were free or wished for. {RATIO}, above 0."
+        )
+    low, high = _band(entry, ratio)
+    decided_on, review_by = entry.day("decided_on"), entry.day("review_by")
+    if decided_on and review_by and review_by <= decided_on:
+        entry.refuse(
+            "review_by", f"is not after decided_on = {decided_on}. Give a later day for the review."
+        )
+    return Choice(
+        cost_ratio=ratio,
+        low=low,
+        high=high,
+        attribute=key[0],
+        group=key[1],
+        positive_is=entry.choice("positive_is", POSITIVE_IS),
+        decided_by=entry.text("decided_by"),
+        decided_on=decided_on,
+        review_by=review_by,
+        reason=entry.text("reason"),
+    )
+
+
+def _band(entry: Entry, ratio: float) -> tuple[float, float]:
+    """The tolerated band: c/f … f·c for a factor f, or both ends as given."""
+    if "tolerance" not in entry:
+        entry.refuse(None, f"has no tolerance. {_FACTOR}")
+    given = entry.data["tolerance"]
+    if not isinstance(given, list):
+        factor = entry.number("tolerance", _FACTOR)
+        if factor <= 1:
+            entry.refuse("tolerance", f"leaves no room around the cost ratio. {_FACTOR}")
+        return ratio / factor, ratio * factor
+    ends = [v for v in given if isinstance(v, int | float) and not isinstance(v, bool)]
+    if len(ends) != 2 or len(given) != 2 or not all(isfinite(v) for v in ends):
+        entry.refuse("tolerance", f"is not a band of two numbers. {_FACTOR}")
+    low, high = float(ends[0]), float(ends[1])
+    if not 0 < low < high:
+        entry.refuse("tolerance", "is not a band. Write the lower end first, above 0.")
+    if not low <= ratio <= high:
+        entry.refuse("tolerance", f"does not hold the chosen cost ratio {ratio:g}. Widen the band.")
+    return low, high
+
+
+def read_limits(entry: Entry, *, chosen: bool) -> dict[str, tuple[float, float]]:
+    """Bands for other measures, by the rules of `--limit`."""
+    found = {}
+    for name in entry:
+        if chosen and name in ("cost_ratio", "implied_threshold"):
+            entry.refuse(
+                name, "says again what [[choices]] says. Change the tolerance there, and drop this."
+            )
+        value = entry.data[name]
+        text = ":".join(map(str, value)) if isinstance(value, list) else str(value)
+        try:
+            found[name] = limit_band(name, text)
+        except UsageError as error:
+            place = f"{entry.source}, line {entry.lines.get((*entry.path, name), '?')}"
+            raise DataError(f"{place}: {error}") from None
+    return found
+
+
+def read_prevalence(entry: Entry) -> dict[Key, float]:
+    """Shares of true cases in the population, for everybody (`all`) or by group."""
+    remedy = "Write the share of true cases, between 0 and 1, such as 0.02."
+
+    def share(table: Entry, key: str) -> float:
+        value = table.number(key, remedy)
+        if not 0 < value < 1:
+            table.refuse(key, f"is not a share. {remedy}")
+        return value
+
+    return _by_group(entry, share)
+
+
+def read_truth_quality(entry: Entry) -> dict[Key, TruthQuality]:
+    """Sensitivity and specificity of the truth, for everybody (`all`) or by group."""
+    remedy = "Write a share above 0 and at most 1, such as 0.95."
+
+    def quality(table: Entry, key: str) -> TruthQuality:
+        one = table.table(key)
+        one.only(TruthQuality.__slots__)
+        shares = {}
+        for name in TruthQuality.__slots__:
+            if name not in one:
+                table.refuse(key, f"has no {name}. Give both sensitivity and specificity.")
+            shares[name] = one.number(name, remedy)
+            if not 0 < shares[name] <= 1:
+                one.refuse(name, f"is not a share. {remedy}")
+        found = TruthQuality(**shares)
+        if found.sensitivity + found.specificity <= 1:
+            table.refuse(
+                key, "is no better than a coin: the two must add up to more than 1. Check them."
+            )
+        return found
+
+    return _by_group(entry, quality)
+
+
+def _by_group(entry: Entry, read: Callable[[Entry, str], Value]) -> dict[Key, Value]:
+    found: dict[Key, Value] = {}
+    for attribute in entry:
+        if attribute == "all":
+            found[None, None] = read(entry, attribute)
+            continue
+        if not isinstance(entry.data[attribute], dict):
+            head = str(entry.path[-1])
+            entry.refuse(
+                attribute,
+                f"is not a table. Write all = … for everybody, or [{head}.{attribute}] with a line "
+                "for each group.",
+            )
+        table = entry.table(attribute)
+        for group in table:
+            found[attribute, group] = read(table, group)
+    return found

@@ -1,0 +1,105 @@
+"""The charter at work: its choices as limits, what it leaves open as findings."""
+
+import datetime
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from evenhand.charter.charter import Charter
+from evenhand.charter.concerns import concerns, group_concerns
+from evenhand.charter.read import read_charter
+from evenhand.decisions.labels import MISSING
+from evenhand.decisions.table import Decisions
+from evenhand.findings.find import Finding
+from evenhand.findings.verdict import NOT_ASSESSED, Limit
+from evenhand.lenses.rows import Rows
+
+# What an audit says of the charter itself; answers still in want of words are for `charter check`.
+_SAID = ("review", "owner", "choice")
+
+
+def the_charter(charter: Charter | str | Path | None) -> Charter | None:
+    """A charter as it was given, or read from its file."""
+    return read_charter(charter) if isinstance(charter, str | Path) else charter
+
+
+def with_charter(decisions: Decisions, charter: Charter | None) -> Decisions:
+    """The decisions, told by the charter what a positive decision is where nobody else said so."""
+    if charter is None or decisions.roles.positive_is or charter.positive_is is None:
+        return decisions
+    return decisions.with_roles(positive_is=charter.positive_is)
+
+
+def charter_limits(charter: Charter | None) -> list[Limit]:
+    """The charter's limits, and its choices as bands of the cost ratio and implied threshold.
+
+    The choice for everybody comes first, so that a group's own takes its place.
+
+    Examples:
+        >>> from evenhand.charter.charter import Choice
+        >>> choice = Choice(cost_ratio=4, low=3.2, high=5)
+        >>> for limit in charter_limits(Charter(source="c.toml", choices=(choice,))):
+        ...     print(limit.measure, round(limit.low, 3), round(limit.high, 3))
+        cost_ratio 3.2 5
+        implied_threshold 0.167 0.238
+    """
+    if charter is None:
+        return []
+    found = [Limit(measure=name, low=b[0], high=b[1]) for name, b in charter.limits.items()]
+    for choice in sorted(charter.choices, key=lambda choice: choice.group is not None):
+        bands = {
+            "cost_ratio": (choice.low, choice.high),
+            "implied_threshold": choice.threshold_band,
+        }
+        for measure, (low, high) in bands.items():
+            found.append(
+                Limit(
+                    measure=measure,
+                    low=low,
+                    high=high,
+                    attribute=choice.attribute,
+                    group=choice.group,
+                )
+            )
+    return found
+
+
+def charter_findings(charter: Charter | None, rows: Rows, *, today: datetime.date) -> list[Finding]:
+    """What the charter leaves open for this data, each at its layer and with its owner."""
+    if charter is None:
+        return []
+    said = [concern for concern in concerns(charter, today=today) if concern.kind in _SAID]
+    said += group_concerns(charter, groups_of(rows))
+    return [
+        Finding(
+            lens="charter",
+            layer=concern.layer,
+            verdict=NOT_ASSESSED,
+            sentence=concern.sentence,
+            measure="",
+            attribute=concern.attribute,
+            rows=(),
+            owner=concern.owner,
+        )
+        for concern in said
+    ]
+
+
+def assigned(findings: Iterable[Finding], charter: Charter | None) -> list[Finding]:
+    """The findings with the owner of their layer, who should look at them."""
+    if charter is None:
+        return list(findings)
+    return [
+        finding if finding.owner else replace(finding, owner=charter.owner_of(finding.layer))
+        for finding in findings
+    ]
+
+
+def groups_of(rows: Rows) -> dict[str, list[str]]:
+    """The groups of each attribute that the rows speak of."""
+    found: dict[str, list[str]] = {}
+    for pair in dict.fromkeys(zip(rows["attribute"].tolist(), rows["group"].tolist())):
+        attribute, group = pair
+        if attribute is not None and group not in (None, MISSING):
+            found.setdefault(attribute, []).append(group)
+    return found
