@@ -69,10 +69,10 @@ def score_columns(decisions: Decisions) -> dict[str | None, dict[str, str]]:
 
     A class counts where at least two values have its column.
     """
-    roles, found = decisions.roles, {}
-    wide: dict[str | None, str] = dict(roles.scores)
-    wide |= {None: roles.score or "score"}
-    for name, column in wide.items():
+    roles = decisions.roles
+    found: dict[str | None, dict[str, str]] = {}
+    wide: list[tuple[str | None, str]] = [*roles.scores.items(), (None, roles.score or "score")]
+    for name, column in wide:
         there = {v: f"{column}@{v}" for v in roles.counterfactual}
         there = {v: c for v, c in there.items() if c in decisions.columns}
         if len(there) > 1:
@@ -94,12 +94,13 @@ def pair_sums(
     *,
     scores: Mapping[str | None, Mapping[str, str]],
     texts: Mapping[str, str],
-) -> Tally:
+) -> Tally | None:
     """By stratum: sums of score differences and their squares, and how many texts differ.
 
     A pair is (value, reference). `n:i:k`, `d:i:k`, `dd:i:k` belong to pair i and class k (with
     weights also `w`, `wd`, `ww`, `wwd`, `wwdd`); `texts:i` counts the rows that have both texts,
-    `changed:i` those where they differ.
+    `changed:i` those where they differ. Without texts a column `changed` stands for the one
+    pair. None where the table has nothing of the kind.
     """
     weight = decisions._weights().get("weight")
     sums: dict[str, nw.Expr] = {}
@@ -116,6 +117,13 @@ def pair_sums(
             first, second = nw.col(texts[value]), nw.col(texts[reference])
             sums[f"texts:{i}"] = (~first.is_null() & ~second.is_null()).cast(nw.Int64)
             sums[f"changed:{i}"] = (first != second).cast(nw.Int64)
+    if len(pairs) == 1 and "texts:0" not in sums and "changed" in decisions.columns:
+        _check_numbers(decisions, ["changed"])
+        changed = nw.col("changed").cast(nw.Int64)
+        known = (~changed.is_null()).cast(nw.Int64)
+        sums |= {"texts:0": known, "changed:0": (changed > 0).cast(nw.Int64)}
+    if not sums:
+        return None
     tally = decisions.aggregate(decisions.stratum_key() or {"all": nw.lit(1)}, sums)
     for name in [name for name in sums if name.startswith("bad:")]:
         if tally.total(name):
@@ -163,7 +171,7 @@ def _moments(d: nw.Expr, weight: nw.Expr | None, place: str) -> dict[str, nw.Exp
 def _check_numbers(decisions: Decisions, columns: Sequence[str]) -> None:
     schema = decisions.frame.collect_schema()
     for column in columns:
-        if not schema[column].is_numeric():
+        if not (schema[column].is_numeric() or schema[column] == nw.Boolean):
             raise DataError(
                 f"'{column}' holds {schema[column]}, not numbers. "
                 "Some value in it may be text; clean or convert the column."
