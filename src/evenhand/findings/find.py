@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.findings.sentences import TAGS, base_of, plural, row_sentence
+from evenhand.findings.swap_sentences import words_for
 from evenhand.findings.verdict import (
     CANNOT_TELL,
     NOT_ASSESSED,
@@ -26,6 +27,9 @@ HEADLINES = (
     "false_positive_rate_gap",
     "accuracy_gap",
     "auc_gap",
+    "counterfactual_selection_rate_gap",
+    "counterfactual_true_positive_rate_gap",
+    "counterfactual_false_positive_rate_gap",
 )
 
 
@@ -104,11 +108,13 @@ def find(
     yield from sorted(found, key=lambda finding: order.index(finding.verdict))
     for (lens, attribute), count in quiet.items():
         if count > 0:
+            swapped = f"When only {words_for(attribute)} are swapped"
+            where = swapped if lens == "causal" else f"By {attribute}"
             yield Finding(
                 lens=str(lens),
                 layer="implementation",
                 verdict=NOT_ASSESSED,
-                sentence=f"By {attribute}, none of {plural(count, 'gap')} can be told from chance.",
+                sentence=f"{where}, none of {plural(count, 'gap')} can be told from chance.",
                 measure="",
                 attribute=attribute,
                 rows=(),

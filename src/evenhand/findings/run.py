@@ -29,11 +29,11 @@ from evenhand.findings.verdict import (
     overall,
     read_limits,
 )
-from evenhand.lenses import statistical
+from evenhand.lenses import causal, statistical
 from evenhand.lenses.lens import LensResult, Options
 from evenhand.lenses.rows import Rows
 
-LENSES: dict[str, Any] = {"statistical": statistical}
+LENSES: dict[str, Any] = {"statistical": statistical, "causal": causal}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +157,8 @@ def conclude(
 ) -> Audit:
     """The lenses' results judged, gathered into findings and recorded."""
     details = {result.lens: result.details for result in results if result.details}
-    positive = details.get("statistical", {}).get("positive")
+    known = (details.get(lens, {}).get("positive") for lens in ("statistical", "causal"))
+    positive = next((name for name in known if name is not None), None)
     rows = judge(Rows.concatenate(result.rows for result in results), limits, positive=positive)
     shown = rows if keep_small else hide_small(rows)
     excluded: dict[str, int] = {}

@@ -6,6 +6,8 @@ A sentence is made from the same row as the table beside it, and rounds as the t
 from collections.abc import Mapping
 from typing import Any
 
+from evenhand.findings.swap_sentences import swap_words
+
 Row = Mapping[str, Any]
 
 # {g} group, {r} reference, {c} class; {more} is filled from the sign of the difference.
@@ -127,7 +129,11 @@ def row_sentence(row: Row, *, meaning: Mapping[str, str] | None = None) -> str:
     cases = f"n = {row['n']:,.0f}" if row["n"] is not None else ""
     if row["n_reference"] is not None:
         cases += f" and {row['n_reference']:,.0f}"
-    if base in _COMPARED:
+    same = number(row["value"]) == "0.000"
+    swapped = swap_words(row, _class(row["class"], meaning or {}), same=same)
+    if swapped is not None:
+        told, shown = swapped, f"gap {signed(row['value'])}"
+    elif base in _COMPARED:
         is_ratio = row["measure"].endswith("_ratio")
         value = row["value"] - 1 if is_ratio else row["value"]
         level = number(value) in {"0.000", "−0.000"}

@@ -82,11 +82,11 @@ def judged_rows(rows: Rows, positive: str | None) -> NDArray[np.bool_]:
     named = {family for family, direct in zip(families, judged) if direct}
     judged = np.array([j or f not in named for j, f in zip(judged, families)], dtype=bool)
     if positive is not None:
-        statistical = rows["lens"] == "statistical"
+        mirrored = (rows["lens"] == "statistical") | (rows["lens"] == "causal")
         mirror = np.array(
             [name is not None and name != positive for name in rows["class"]], dtype=bool
         )
-        judged &= ~(statistical & mirror)
+        judged &= ~(mirrored & mirror)
     return np.asarray(judged)
 
 
