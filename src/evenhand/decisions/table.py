@@ -360,7 +360,7 @@ class Decisions:
             return
         head = self.collect(self.frame.select(*self.roles.group).head(LOOK_AHEAD))
         for column in self.roles.group:
-            distinct = len({label(value) for value in head[column]})
+            distinct = len({label(value) for value in set(head[column])})
             if distinct > MOST_GROUPS:
                 seen = f"{distinct:,} among the first {len(head[column]):,} rows"
                 raise self._too_many(column, seen)

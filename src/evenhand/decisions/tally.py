@@ -162,17 +162,13 @@ class Tally:
 
 def encode(values: Sequence[Any]) -> tuple[tuple[str, ...], Codes]:
     """Labels in order, and for each value the place of its label; -1 where missing."""
-    raw: dict[Any, int] = {}
-    first = np.fromiter(
-        (raw.setdefault(_key(v), len(raw)) for v in values), dtype=np.int64, count=len(values)
-    )
-    names = [label(value[1]) for value in raw]
+    # 1, 1.0 and True are equal as dictionary keys: only values of one type may be keys alone.
+    kinds = set(map(type, values)) - {type(None)}
+    keys = values if len(kinds) < 2 else [(type(value), value) for value in values]
+    place = {key: i for i, key in enumerate(dict.fromkeys(keys))}
+    first = np.fromiter(map(place.__getitem__, keys), dtype=np.int64, count=len(values))
+    names = [label(key if len(kinds) < 2 else key[1]) for key in place]
     labels = ordered({name for name in names if name is not None})
-    place = {name: i for i, name in enumerate(labels)}
-    moved = np.array([-1 if name is None else place[name] for name in names], dtype=np.int64)
+    order = {name: i for i, name in enumerate(labels)}
+    moved = np.array([-1 if name is None else order[name] for name in names], dtype=np.int64)
     return tuple(labels), moved[first] if len(moved) else first
-
-
-def _key(value: Any) -> tuple[type, Any]:
-    # 1, 1.0 and True are equal as dictionary keys; the type keeps their labels apart until named.
-    return (type(value), value)

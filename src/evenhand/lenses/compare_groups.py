@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenhand.lenses.confusion import Confusion
 from evenhand.lenses.group_rates import GroupRates
 from evenhand.lenses.rows import Rows, choose, words
 from evenhand.stats.estimate import FloatArray, critical
-from evenhand.stats.families import benjamini_hochberg, group_normals, max_t_quantile
+from evenhand.stats.families import benjamini_hochberg, group_normals, max_t_quantile, sidak
 from evenhand.stats.rates import koopman, miettinen_nurminen_p, newcombe, wilson
 
 DRAWS = 1_000
@@ -49,37 +50,24 @@ class Setting:
 
 
 class Noise:
-    """Normal draws with the law of the estimates, by (stratum, draw, group, class), drawn once."""
+    """Normal draws with the law of the estimates, by (draw, group, class), drawn once per rate."""
 
     def __init__(self, table: Confusion, setting: Setting) -> None:
         self.table, self.setting = table, setting
-        self._drawn: dict[str, FloatArray] = {}
+        self._drawn: dict[tuple[str, int], NDArray[np.float32]] = {}
 
-    def draws(self, rate: str) -> FloatArray:
+    def draws(self, rate: str, stratum: int) -> NDArray[np.float32]:
         """The draws of one rate; rates that mirror each other share them."""
-        name = MIRRORS.get(rate, rate)
-        if name not in self._drawn:
-            self._drawn[name] = np.stack(
-                [
-                    group_normals(
-                        self.table.correlations(name, stratum), draws=DRAWS, seed=self.setting.seed
-                    )
-                    for stratum in range(len(self.setting.strata))
-                ]
-            )
-        return self._drawn[name]
-
-    def critical_values(self, statistics: FloatArray) -> FloatArray:
-        """One critical value per stratum, shaped to go with (stratum, group, class)."""
-        level = self.setting.level
-        found = [max_t_quantile(draws, level=level) for draws in statistics]
-        return np.array(found).reshape(-1, 1, 1)
+        key = (MIRRORS.get(rate, rate), stratum)
+        if key not in self._drawn:
+            correlations = self.table.correlations(*key)
+            self._drawn[key] = group_normals(correlations, draws=DRAWS, seed=self.setting.seed)
+        return self._drawn[key]
 
 
-def rate_rows(setting: Setting, rate: str, rates: GroupRates, noise: Noise) -> Rows:
+def rate_rows(setting: Setting, rate: str, rates: GroupRates) -> Rows:
     """The rate of every (stratum, group, class)."""
-    moving = np.where(rates.variance > 0, 1.0, np.nan)[:, None]
-    q = noise.critical_values(noise.draws(rate) * moving)
+    q = _sidak_values(setting, rates.variance)
     low, high = wilson(*rates.effective(setting.z), z=setting.z)
     family_low, family_high = wilson(*rates.effective(q), z=q)
     empty = rates.cases == 0
@@ -123,7 +111,7 @@ class Pairing:
 def comparison_rows(setting: Setting, rate: str, pairing: Pairing, noise: Noise) -> list[Rows]:
     """Gap and ratio of every (stratum, group, class) against the other side."""
     left, right, z = pairing.group, pairing.reference, setting.z
-    q_gap, q_ratio = _family(pairing, noise, rate)
+    q = _family(setting, pairing, noise, rate)
     shape = left.value.shape
     counts = (*left.effective(z), *right.effective(z))
     p = miettinen_nurminen_p(*counts)
@@ -149,7 +137,7 @@ def comparison_rows(setting: Setting, rate: str, pairing: Pairing, noise: Noise)
             return np.where(share > 0, 1 / (share + (1 - share) / ratio), ratio)
 
     low, high = newcombe(*counts, z=z)
-    family_low, family_high = newcombe(*left.effective(q_gap), *right.effective(q_gap), z=q_gap)
+    family_low, family_high = newcombe(*left.effective(q), *right.effective(q), z=q)
     gap_rows = setting.block(
         shape,
         measure=f"{rate}_gap",
@@ -164,10 +152,9 @@ def comparison_rows(setting: Setting, rate: str, pairing: Pairing, noise: Noise)
     )
     with np.errstate(all="ignore"):
         value = np.where(right.value > 0, left.value / right.value, np.nan)
-    low, high = koopman(*counts, z=z)
-    family_low, family_high = koopman(
-        *left.effective(q_ratio), *right.effective(q_ratio), z=q_ratio
-    )
+    both = [np.stack(sides) for sides in zip(counts, (*left.effective(q), *right.effective(q)))]
+    critical_values = np.stack([np.full_like(q, z), q])
+    (low, family_low), (high, family_high) = koopman(*both, z=critical_values)
     undefined = choose((reason == None) & np.isnan(value), REFERENCE_ZERO, reason)  # noqa: E711
     gone = np.isnan(value)
     ratio_rows = setting.block(
@@ -185,41 +172,36 @@ def comparison_rows(setting: Setting, rate: str, pairing: Pairing, noise: Noise)
     return [gap_rows, ratio_rows]
 
 
-def _family(pairing: Pairing, noise: Noise, rate: str) -> tuple[FloatArray, FloatArray]:
-    """Critical values of the gaps' family and of the ratios' (on the log scale)."""
-    draws = noise.draws(rate)
+def _family(setting: Setting, pairing: Pairing, noise: Noise, rate: str) -> FloatArray:
+    """One critical value per stratum for all gaps of a family, shaped (stratum, 1, 1).
+
+    Gaps to one reference move together, so theirs is the quantile of max|t| under the normal law
+    of the count table, the limit of resampling its counts. Gaps to the rest get Šidák's value,
+    which holds under any normal law. Ratios use the same value: on the log scale their law
+    differs only in how much of the noise is the reference's.
+    """
+    total = pairing.group.variance + pairing.reference.variance
+    if pairing.group.value.shape[1] == len(setting.groups):
+        return _sidak_values(setting, total)
+    place = next(i for i in range(len(setting.groups)) if i not in pairing.index)
     found = []
-    for scale in (1.0, None):
-        spreads = []
-        for side in (pairing.group, pairing.reference):
-            with np.errstate(all="ignore"):
-                sd = np.sqrt(side.variance) / (side.value if scale is None else scale)
-            spreads.append(np.where(sd > 0, sd, np.nan))
-        mine, theirs = spreads
-        own = draws[:, :, pairing.index] * np.nan_to_num(mine)[:, None]
-        if pairing.reference.value.shape[1] == 1 and len(pairing.index) < draws.shape[2]:
-            other = [i for i in range(draws.shape[2]) if i not in pairing.index]
-            against = draws[:, :, other] * np.nan_to_num(theirs)[:, None]
-        else:
-            against = _rest_noise(draws, pairing)
-            if scale is None:
-                with np.errstate(all="ignore"):
-                    against = against / pairing.reference.value[:, None]
-        total = np.sqrt(np.nan_to_num(mine) ** 2 + np.nan_to_num(theirs) ** 2)
+    for stratum, variance in enumerate(total):
+        draws = noise.draws(rate, stratum)
+        own = np.sqrt(np.nan_to_num(pairing.group.variance[stratum])).astype(np.float32)
+        theirs = np.sqrt(np.nan_to_num(pairing.reference.variance[stratum])).astype(np.float32)
         with np.errstate(all="ignore"):
-            statistics = (own - against) / np.where(total > 0, total, np.nan)[:, None]
-        found.append(noise.critical_values(statistics))
-    return found[0], found[1]
+            scale = (1 / np.sqrt(np.where(variance > 0, variance, np.nan))).astype(np.float32)
+        noise_of = draws[:, pairing.index] * (own * scale)
+        noise_of -= draws[:, place : place + 1] * (theirs * scale)
+        found.append(max_t_quantile(noise_of, level=setting.level))
+    return np.array(found).reshape(-1, 1, 1)
 
 
-def _rest_noise(draws: FloatArray, pairing: Pairing) -> FloatArray:
-    """The noise of everybody else's rate: each other group's, by its share of the cases."""
-    cases = pairing.group.mass
-    sd = np.sqrt(np.nan_to_num(pairing.group.variance))
-    weighted = draws * (sd * cases)[:, None]
-    rest = cases.sum(axis=1, keepdims=True) - cases
-    with np.errstate(all="ignore"):
-        return np.asarray((weighted.sum(axis=2, keepdims=True) - weighted) / rest[:, None])
+def _sidak_values(setting: Setting, variance: FloatArray) -> FloatArray:
+    """Šidák's critical value per stratum for its members that vary, shaped (stratum, 1, 1)."""
+    members = (variance > 0).reshape(len(variance), -1).sum(axis=1)
+    found = [sidak(setting.level, members=int(count)) for count in members]
+    return np.array(found).reshape(-1, 1, 1)
 
 
 def _method(name: str, kind: str) -> str:

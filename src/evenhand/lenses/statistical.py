@@ -9,7 +9,14 @@ from evenhand.decisions.table import Decisions
 from evenhand.decisions.tally import Tally
 from evenhand.errors import DataError, UsageError, nearest
 from evenhand.lenses.catalogue import RATES
-from evenhand.lenses.compare_groups import Noise, Pairing, Setting, comparison_rows, rate_rows
+from evenhand.lenses.compare_groups import (
+    MIRRORS,
+    Noise,
+    Pairing,
+    Setting,
+    comparison_rows,
+    rate_rows,
+)
 from evenhand.lenses.confusion import Confusion, confusion, find_classes, prepare
 from evenhand.lenses.group_rates import GroupRates, group_rates, rest_rates
 from evenhand.lenses.lens import LensResult, Options
@@ -111,7 +118,7 @@ def measure_tally(
     cases: dict[str, FloatArray] = {}
     for rate in RATES if table.has_truth else ("selection_rate",):
         rates = group_rates(table, rate, clusters=clusters)
-        parts.append(rate_rows(setting, rate, rates, noise))
+        parts.append(rate_rows(setting, rate, rates))
         if len(table.groups) < 2:
             continue
         for pairing in pairings(table, rate, rates, reference):
@@ -122,7 +129,9 @@ def measure_tally(
                 rows, told = stratified_rows(setting, rate, pairing)
                 parts += rows
                 notes += told
-        pairs[rate], cases[rate] = worst(setting, rates), rates.cases
+        mirror = pairs.get(MIRRORS.get(rate, ""))
+        pairs[rate] = worst(setting, rates) if mirror is None else mirror.mirrored()
+        cases[rate] = rates.cases
         parts.append(worst_rows(setting, rate, rates, pairs[rate]))
         if rate == "selection_rate":
             parts.append(impact_ratio_rows(setting, rates))

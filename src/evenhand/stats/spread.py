@@ -4,7 +4,7 @@ All three are biased upwards, since noise alone makes gaps; each comes with a co
 the level that noise alone would reach, and with an interval that can touch 0.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -45,6 +45,10 @@ class WorstPair:
     highest: NDArray[np.int64]
     lowest: NDArray[np.int64]
     n_used: NDArray[np.int64]
+
+    def mirrored(self) -> "WorstPair":
+        """The worst pair of the complementary rates, 1 − rate: the same, the other way round."""
+        return replace(self, highest=self.lowest, lowest=self.highest)
 
 
 def rate_variance(hits: ArrayLike, n: ArrayLike) -> FloatArray:
