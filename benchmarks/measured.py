@@ -1,0 +1,41 @@
+"""How things are timed: best of several in this process, or in a process of its own for memory."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+_WRAPPER = """
+import json, resource, time
+{setup}
+seconds = []
+for _ in range({repeats}):
+    start = time.perf_counter()
+    {body}
+    seconds.append(time.perf_counter() - start)
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+print("RESULT", json.dumps({{"seconds": min(seconds), "peak_mb": peak}}))
+"""
+
+
+def best(work: Callable[[], object], repeats: int = 3) -> float:
+    """Shortest of several wall times, in seconds."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+def alone(setup: str, body: str, repeats: int = 3) -> dict[str, float]:
+    """Wall time and peak memory (MB) of code in a fresh process."""
+    code = _WRAPPER.format(setup=setup, body=body, repeats=repeats)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False
+    )
+    for line in done.stdout.splitlines():
+        if line.startswith("RESULT"):
+            return dict(json.loads(line.removeprefix("RESULT")))
+    raise RuntimeError(done.stderr[-2000:])
