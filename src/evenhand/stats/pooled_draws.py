@@ -218,13 +218,13 @@ def joint_draws(
         root = np.linalg.inv(np.linalg.cholesky(modes.beta_precision[s]))
         moved = np.zeros_like(noise) if known_mean else noise @ root
         beta[at] = modes.beta[s] + moved
-        centre = modes.theta[s] + np.einsum("jik,kl,ml->mji", inverse, precision, moved)
+        centre = modes.theta[s] + np.einsum("jik,mk->mji", inverse, moved @ precision)
         noise = rng.standard_normal((at.size, cells.labelers, size))
-        own = centre + np.einsum("jik,mjk->mji", np.linalg.cholesky(inverse), noise)
+        own = centre + (np.linalg.cholesky(inverse) @ noise[..., None])[..., 0]
         theta[at] = own
         away = own - beta[at, None]
         exact = log_likelihood(cells, to_z(own))
-        exact -= 0.5 * np.einsum("mji,ik,mjk->mj", away, precision, away)
+        exact -= 0.5 * ((away @ precision) * away).sum(axis=-1)
         log_weight = exact + 0.5 * (noise**2).sum(axis=-1)
         ratio = np.exp(log_weight - log_weight.max(axis=0))
         weights[at] = ratio / ratio.mean(axis=0)
