@@ -108,7 +108,7 @@ def _check_schema(top: Entry) -> None:
 def _invalid(source: str, text: str, reason: str) -> DataError:
     """The error of a text that is not TOML, with the line itself."""
     found = re.search(r"\(at line (\d+), column \d+\)", reason)
-    lines = text.splitlines() or [""]
+    lines = text.rstrip("\n").split("\n")
     line = int(found.group(1)) if found else len(lines)
     written = lines[min(line, len(lines)) - 1].strip()
     why = reason.split(" (at ")[0]

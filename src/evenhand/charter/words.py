@@ -6,12 +6,7 @@ from evenhand.charter.charter import Charter, Choice, Layer, System
 from evenhand.charter.layers import ASKED, LAYERS
 
 _SAID = 3
-_OUTCOMES = {
-    "false_positive": "decided so, though it is not so",
-    "false_negative": "missed, though it is so",
-    "true_positive": "rightly decided so",
-    "true_negative": "rightly left alone",
-}
+_RIGHT = {"true_positive": "Rightly decided", "true_negative": "Rightly left alone"}
 
 
 def charter_sentence(charter: Charter) -> str:
@@ -92,7 +87,9 @@ def _lines(charter: Charter) -> Iterator[str]:
         yield "\nWho bears what"
     for one in charter.catalogue:
         where = f" ({one.attribute}={one.group})" if one.group else ""
-        yield f"  {_OUTCOMES[one.outcome]}: {one.kind} to {one.borne_by}{where}. {one.what}"
+        names = getattr(system, one.outcome, None)
+        outcome = _capital(_a(names[0])) if names else _RIGHT[one.outcome]
+        yield f"  {outcome}: {one.kind} to {one.borne_by}{where}. {one.what}"
     if charter.stakeholders:
         yield "\nStakeholders"
     for person in charter.stakeholders:

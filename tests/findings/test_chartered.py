@@ -1,0 +1,192 @@
+"""The charter at work in an audit: bands, verdicts, findings at their layer."""
+
+import datetime
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenhand.charter.charter import Charter, Choice
+from evenhand.charter.read import parse_charter
+from evenhand.decisions.table import Decisions
+from evenhand.errors import DataError
+from evenhand.findings.chartered import charter_findings, charter_limits, groups_of
+from evenhand.findings.run import audit
+from evenhand.findings.verdict import judge
+from evenhand.lenses.rows import Rows
+
+TODAY = datetime.date(2026, 6, 1)
+FOR_ALL = Choice(
+    cost_ratio=4, low=3.2, high=5, decided_by="the council", review_by=datetime.date(2027, 1, 1)
+)
+FEMALE = replace(FOR_ALL, cost_ratio=2, low=1.6, high=2.5, attribute="gender", group="female")
+TEXT = """\
+schema = "evenhand.charter/1"
+[policy]
+owner = "Bo"
+[implementation]
+owner = "the engineers"
+[[choices]]
+cost_ratio = 4
+tolerance = 1.25
+positive_is = "burden"
+decided_by = "the council"
+review_by = 2000-01-01
+[[choices]]
+attribute = "sex"
+group = "x"
+cost_ratio = 4
+tolerance = 1.25
+decided_by = "the council"
+review_by = 2999-01-01
+[limits]
+selection_rate_gap = 0.1
+"""
+
+
+def rows(**columns: object) -> Rows:
+    shape = (len(columns["group"]),)  # type: ignore[arg-type]
+    return Rows.block(shape, **({"lens": "thresholds", "n": 500, "level": 0.95} | columns))
+
+
+def decisions(**roles: object) -> Decisions:
+    table = {
+        "bad": [1, 0] * 200,
+        "removed": [1, 0, 0, 0] * 100,
+        "sex": ["f", "f", "m", "m"] * 100,
+    }
+    return Decisions(table, **({"truth": "bad", "decision": "removed", "group": "sex"} | roles))
+
+
+def test_a_choice_judges_cost_ratio_and_threshold_alike() -> None:
+    found = rows(
+        measure=["cost_ratio"] * 3 + ["implied_threshold"] * 3,
+        attribute="gender",
+        group=["a", "b", "c"] * 2,
+        value=[4, 8, 5, 1 / 5, 1 / 9, 1 / 6],
+        family_low=[3.5, 7, 4.5, 1 / 5.9, 1 / 10, 1 / 6.5],
+        family_high=[4.9, 9, 5.5, 1 / 4.5, 1 / 8, 1 / 5.5],
+    )
+    judged = judge(found, charter_limits(Charter(source="c", choices=(FOR_ALL,))))
+    assert judged["verdict"].tolist() == ["within", "outside", "cannot tell"] * 2
+    assert judged["limit_low"].tolist() == pytest.approx([3.2] * 3 + [1 / 6] * 3)
+    assert judged["limit_high"].tolist() == pytest.approx([5] * 3 + [1 / 4.2] * 3)
+
+
+@pytest.mark.parametrize("choices", [(FOR_ALL, FEMALE), (FEMALE, FOR_ALL)])
+def test_a_groups_own_choice_goes_before_the_one_for_all(choices: tuple[Choice, ...]) -> None:
+    found = rows(
+        measure="cost_ratio",
+        attribute=["gender", "gender", "role"],
+        group=["female", "male", "female"],
+    )
+    judged = judge(found, charter_limits(Charter(source="c", choices=choices)))
+    # A group of the same name in another column is another group.
+    assert judged["limit_low"].tolist() == [1.6, 3.2, 3.2]
+    assert judged["limit_high"].tolist() == [2.5, 5, 5]
+
+
+@given(st.floats(0.01, 100), st.floats(1.05, 4), st.floats(0.01, 100), st.floats(1.01, 3))
+def test_both_measures_always_get_the_same_verdict(
+    chosen: float, factor: float, value: float, spread: float
+) -> None:
+    choice = Choice(cost_ratio=chosen, low=chosen / factor, high=chosen * factor)
+    ends = value / spread, value * spread
+    found = rows(
+        measure=["cost_ratio", "implied_threshold"],
+        group=["a", "a"],
+        family_low=[ends[0], 1 / (1 + ends[1])],
+        family_high=[ends[1], 1 / (1 + ends[0])],
+    )
+    verdicts = judge(found, charter_limits(Charter(source="c", choices=(choice,))))["verdict"]
+    assert verdicts[0] == verdicts[1]
+
+
+def test_no_charter_changes_nothing() -> None:
+    assert charter_limits(None) == []
+    assert charter_findings(None, rows(group=["a"]), today=TODAY) == []
+    assert audit(decisions()).charter is None
+
+
+def test_findings_name_layer_and_owner() -> None:
+    charter = replace(parse_charter(TEXT), choices=(FEMALE,))
+    found = charter_findings(
+        charter, rows(attribute="gender", group=["female", "male"]), today=TODAY
+    )
+    told = [(f.lens, f.layer, f.owner, f.verdict, f.sentence) for f in found]
+    assert told == [
+        (
+            "charter",
+            "product",
+            None,
+            "not assessed",
+            "The product layer has no owner. Ask whoever leads the product.",
+        ),
+        (
+            "charter",
+            "policy",
+            "Bo",
+            "not assessed",
+            "No cost ratio is chosen for gender=male: what it implies is measured and not judged.",
+        ),
+    ]
+
+
+def test_groups_without_a_name_need_no_choice() -> None:
+    found = rows(attribute=["a", "a", "a", None], group=["x", "<missing>", None, "y"])
+    assert groups_of(found) == {"a": ["x"]}
+
+
+def test_an_audit_by_charter(tmp_path: Path) -> None:
+    file = tmp_path / "charter.toml"
+    file.write_text(TEXT, encoding="utf-8")
+    result = audit(decisions(), charter=file)
+    # f is removed in 1/2 of 200 cases and m in none: outside ±0.1 whatever the interval.
+    assert result.verdict == "outside"
+    gap = next(f for f in result.findings if f.measure == "selection_rate_gap")
+    assert (gap.layer, gap.owner, gap.verdict) == ("implementation", "the engineers", "outside")
+    said = {f.sentence: (f.layer, f.owner) for f in result.findings if f.lens == "charter"}
+    review = "The cost ratio of 4 for everybody was to be reviewed by 2000-01-01, "
+    unknown = "The charter chooses a cost ratio for sex=x, but the data has no such group."
+    late = next(sentence for sentence in said if sentence.startswith(review))
+    assert said[late] == said[unknown] == ("policy", "the council")
+    assert result.data["roles"]["positive_is"] == "burden"
+    record = json.loads(result.to_json())
+    assert record["charter"]["choices"][0] | {"reason": None} == {
+        "cost_ratio": 4.0,
+        "low": 3.2,
+        "high": 5.0,
+        "attribute": None,
+        "group": None,
+        "positive_is": "burden",
+        "decided_by": "the council",
+        "decided_on": None,
+        "review_by": "2000-01-01",
+        "reason": None,
+        "implied_threshold": 0.2,
+        "implied_threshold_low": pytest.approx(1 / 6),
+        "implied_threshold_high": pytest.approx(1 / 4.2),
+    }
+    assert record["charter"]["layers"]["policy"]["owner"] == "Bo"
+    assert record["findings"][0]["owner"] == "the engineers"
+
+
+def test_what_the_caller_says_goes_before_the_charter() -> None:
+    charter = parse_charter(TEXT)
+    result = audit(
+        decisions(positive_is="benefit"), charter=charter, limits={"selection_rate_gap": 0.9}
+    )
+    assert result.data["roles"]["positive_is"] == "benefit"
+    assert result.verdict == "within"
+
+
+def test_a_bad_charter_stops_the_audit(tmp_path: Path) -> None:
+    file = tmp_path / "charter.toml"
+    file.write_text(TEXT.replace("cost_ratio = 4", "cost_ratio = 0"), encoding="utf-8")
+    with pytest.raises(DataError, match=r"line 7: choices\.cost_ratio = 0 is zero"):
+        audit(decisions(), charter=str(file))
+    with pytest.raises(DataError, match="There is no file"):
+        audit(decisions(), charter=str(tmp_path / "none.toml"))
