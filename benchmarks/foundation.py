@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-
 from measured import alone, best
 
 GROUPS, CLASSES = 20, 28

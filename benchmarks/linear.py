@@ -67,8 +67,9 @@ def fit_evenhand(counts, labels, *, threads: int):
 
 def count_words(rows: int, *, seed: int = 0) -> float:
     """Times CountVectorizer against Corpus on the same texts, after checking equal counts."""
-    from evenhand.models.corpus import Corpus
     from sklearn.feature_extraction.text import CountVectorizer
+
+    from evenhand.models.corpus import Corpus
 
     counts, _ = simulated_counts(rows, seed=seed)
     generator = np.random.default_rng(seed)

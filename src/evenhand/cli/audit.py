@@ -37,6 +37,7 @@ def audit_command(data: tuple[str, ...], **flags: Any) -> int:
     """
     from evenhand.decisions.table import Decisions
     from evenhand.errors import UsageError
+    from evenhand.findings.record import check_writable
     from evenhand.findings.run import audit
 
     if flags.pop("list_measures"):
@@ -48,6 +49,8 @@ def audit_command(data: tuple[str, ...], **flags: Any) -> int:
     fail_on, dry_run, quiet = flags.pop("fail_on"), flags.pop("dry_run"), flags.pop("quiet")
     limits = read_limits(flags.pop("limits"))
     lenses = list(flags.pop("lenses")) or None
+    for path in filter(None, outputs.values()):
+        check_writable(path)
     roles = read_roles(flags)
     decisions = Decisions(data[0] if len(data) == 1 else list(data), **roles)
     if dry_run:

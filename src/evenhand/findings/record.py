@@ -33,12 +33,25 @@ def read_record(path: str | Path) -> dict[str, Any]:
     return dict(document)
 
 
+def check_writable(path: str | Path) -> None:
+    """Refuse an output path at once, before anything is computed for it."""
+    target = Path(path)
+    if target.is_dir():
+        why = "it is a folder"
+    elif not target.parent.is_dir():
+        why = f"there is no folder '{target.parent}'"
+    elif not os.access(target if target.exists() else target.parent, os.W_OK):
+        why = "permission denied"
+    else:
+        return
+    raise UsageError(f"'{path}' cannot be written: {why}. Choose another place.")
+
+
 def write_text(path: str | Path, text: str) -> None:
     """Write a file whole or not at all: the old one survives whatever goes wrong."""
     target = Path(path)
+    check_writable(target)
     try:
-        if target.is_dir():
-            raise IsADirectoryError("it is a folder")
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     except OSError as error:
         raise UsageError(

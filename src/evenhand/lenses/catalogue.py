@@ -13,6 +13,16 @@ RATES = (
     "precision",
     "accuracy",
 )
+# What people type from habit, for the hint that names the full word.
+SHORT = {
+    "tpr": "true_positive_rate",
+    "fpr": "false_positive_rate",
+    "fnr": "false_negative_rate",
+    "tnr": "true_negative_rate",
+    "recall": "true_positive_rate",
+    "ppv": "precision",
+    "ppr": "selection_rate",
+}
 SUFFIXES = {
     "": "rate",
     "_gap": "gap",
@@ -131,8 +141,10 @@ def measure(name: str) -> Measure:
         'gap'
     """
     if name not in CATALOGUE:
+        short, _, rest = name.partition("_")
+        spelt = "_".join(part for part in (SHORT.get(short.lower(), short), rest) if part)
         raise UsageError(
-            f"{name!r} is not a measure.{nearest(name, list(CATALOGUE))} "
+            f"{name!r} is not a measure.{nearest(spelt, list(CATALOGUE))} "
             "See the list with: evenhand audit --list-measures"
         )
     return CATALOGUE[name]
