@@ -13,7 +13,12 @@ from evenhand.charter.charter import Charter, Choice
 from evenhand.charter.read import parse_charter
 from evenhand.decisions.table import Decisions
 from evenhand.errors import DataError
-from evenhand.findings.chartered import charter_findings, charter_limits, groups_of
+from evenhand.findings.chartered import (
+    charter_findings,
+    charter_limits,
+    groups_of,
+    with_settings,
+)
 from evenhand.findings.run import audit
 from evenhand.findings.verdict import judge
 from evenhand.lenses.rows import Rows
@@ -181,6 +186,21 @@ def test_what_the_caller_says_goes_before_the_charter() -> None:
     )
     assert result.data["roles"]["positive_is"] == "benefit"
     assert result.verdict == "within"
+
+
+def test_lenses_are_told_what_the_charter_knows() -> None:
+    more = (
+        "[prevalence]\nall = 0.02\n[truth_quality.sex]\nf = {sensitivity = 0.9, specificity = 1}\n"
+    )
+    charter = parse_charter(TEXT + more)
+    quality = {"sex": {"f": {"sensitivity": 0.9, "specificity": 1.0}}}
+    assert with_settings({"bandwidth": 0.1}, charter) == {
+        "prevalence": {"all": 0.02},
+        "truth_quality": quality,
+        "bandwidth": 0.1,
+    }
+    assert with_settings({"prevalence": 0.5}, charter)["prevalence"] == 0.5
+    assert with_settings(None, None) == {}
 
 
 def test_a_bad_charter_stops_the_audit(tmp_path: Path) -> None:

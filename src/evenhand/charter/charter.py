@@ -145,6 +145,25 @@ class Charter:
         chosen = (choice.positive_is for choice in self.choices)
         return said or next((word for word in chosen if word), None)
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What lenses are told of prevalence and of the truth, as the file nests it.
+
+        Examples:
+            >>> shares = {(None, None): 0.02, ("gender", "female"): 0.03}
+            >>> Charter(source="c.toml", prevalence=shares).settings
+            {'prevalence': {'all': 0.02, 'gender': {'female': 0.03}}}
+        """
+        known = {"prevalence": self.prevalence, "truth_quality": self.truth_quality}
+        found: dict[str, Any] = {}
+        for name, values in known.items():
+            for (attribute, group), value in values.items():
+                table = found.setdefault(name, {})
+                if attribute is not None:
+                    table = table.setdefault(attribute, {})
+                table[group or "all"] = _plain(value)
+        return found
+
     def plain(self) -> dict[str, Any]:
         """The charter as plain values for the record."""
         from evenhand.charter.words import charter_sentence

@@ -1,9 +1,10 @@
 """The charter at work: its choices as limits, what it leaves open as findings."""
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from evenhand.charter.charter import Charter
 from evenhand.charter.concerns import concerns, group_concerns
@@ -28,6 +29,11 @@ def with_charter(decisions: Decisions, charter: Charter | None) -> Decisions:
     if charter is None or decisions.roles.positive_is or charter.positive_is is None:
         return decisions
     return decisions.with_roles(positive_is=charter.positive_is)
+
+
+def with_settings(settings: Mapping[str, Any] | None, charter: Charter | None) -> dict[str, Any]:
+    """The settings of the lenses, what the caller gives before what the charter knows."""
+    return (charter.settings if charter else {}) | dict(settings or {})
 
 
 def charter_limits(charter: Charter | None) -> list[Limit]:

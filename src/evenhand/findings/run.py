@@ -17,6 +17,7 @@ from evenhand.findings.chartered import (
     charter_limits,
     the_charter,
     with_charter,
+    with_settings,
 )
 from evenhand.findings.find import Finding, find, verdict_sentence
 from evenhand.findings.record import SCHEMA
@@ -130,7 +131,7 @@ def audit(
     decisions = with_charter(decisions, chartered)
     bands = [*charter_limits(chartered), *read_limits(limits)]
     chosen = choose_lenses(decisions, lenses)
-    options = Options(level=level, seed=seed, settings=dict(settings or {}))
+    options = Options(level=level, seed=seed, settings=with_settings(settings, chartered))
     results: list[LensResult] = []
     for name in chosen:
         if progress is not None:
