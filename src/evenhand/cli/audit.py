@@ -6,7 +6,13 @@ from typing import Any
 
 import click
 
-from evenhand.cli.options import read_limits, read_roles, roles_options
+from evenhand.cli.options import (
+    lens_options,
+    read_limits,
+    read_roles,
+    read_settings,
+    roles_options,
+)
 from evenhand.cli.output import console, listing, progress, write_outputs
 
 EXIT = {"outside": 1, "cannot tell": 3}
@@ -15,6 +21,8 @@ EXIT = {"outside": 1, "cannot tell": 3}
 @click.command("audit")
 @click.argument("data", nargs=-1)
 @roles_options
+@click.option("--charter", metavar="FILE", help="Chosen trade-offs, limits and column roles.")
+@lens_options
 @click.option("--limit", "limits", multiple=True, metavar="MEASURE=BAND", help="Repeat for more.")
 @click.option("--lens", "lenses", multiple=True, metavar="LENS", help="Only these lenses.")
 @click.option("--level", default=0.95, show_default=True, help="Confidence level.")
@@ -48,10 +56,16 @@ def audit_command(data: tuple[str, ...], **flags: Any) -> int:
     outputs = {k: flags.pop(f"{k}_path") for k in ("json", "csv", "markdown", "junit")}
     fail_on, dry_run, quiet = flags.pop("fail_on"), flags.pop("dry_run"), flags.pop("quiet")
     limits = read_limits(flags.pop("limits"))
+    settings = read_settings(flags)
     lenses = list(flags.pop("lenses")) or None
     for path in filter(None, outputs.values()):
         check_writable(path)
-    roles = read_roles(flags)
+    charter = flags.pop("charter")
+    if charter:
+        from evenhand.charter.read import read_charter
+
+        charter = read_charter(charter)
+    roles = {**(charter.roles if charter else {}), **read_roles(flags)}
     decisions = Decisions(data[0] if len(data) == 1 else list(data), **roles)
     if dry_run:
         _dry_run(decisions, limits, lenses)
@@ -60,6 +74,8 @@ def audit_command(data: tuple[str, ...], **flags: Any) -> int:
         result = audit(
             decisions,
             limits=limits,
+            charter=charter,
+            settings=settings,
             lenses=lenses,
             level=flags["level"],
             seed=flags["seed"],

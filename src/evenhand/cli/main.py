@@ -12,12 +12,14 @@ COMMANDS = {
     "audit": "evenhand.cli.audit:audit_command",
     "demo": "evenhand.cli.demo:demo_command",
     "plan": "evenhand.cli.plan:plan_command",
+    "charter": "evenhand.cli.charter:charter_command",
     "verify": "evenhand.cli.verify:verify_command",
 }
 HELP = {
     "audit": "Audit a table of decisions.",
     "demo": "Simulate decisions with a planted bias and audit them.",
     "plan": "Cases needed before collecting any.",
+    "charter": "Write, check and show the file that records the chosen trade-offs.",
     "verify": "Recompute the shared rates with other tools that are installed.",
 }
 

@@ -59,6 +59,61 @@ def roles_options(command: Command) -> Command:
     return command
 
 
+def lens_options(command: Command) -> Command:
+    """The flags that only some lenses read."""
+    flags = [
+        click.option("--bandwidth", type=float, metavar="H", help="Width around the threshold."),
+        click.option(
+            "--prevalence", "prevalences", multiple=True, metavar="P",
+            help="Share of positives where the labelled sample is enriched: 0.02 or A=0.02.",
+        ),
+        click.option(
+            "--truth-sensitivity", "sensitivities", multiple=True, metavar="P",
+            help="How often a positive is recorded as one: 0.95 or A=0.95.",
+        ),
+        click.option(
+            "--truth-specificity", "specificities", multiple=True, metavar="P",
+            help="How often a negative is recorded as one.",
+        ),
+        click.option("--evidence", type=int, metavar="K", help="Show K rows behind each finding."),
+    ]  # fmt: skip
+    for flag in reversed(flags):
+        command = flag(command)
+    return command
+
+
+def read_settings(flags: dict[str, Any]) -> dict[str, Any]:
+    """The flags of single lenses as settings; flags not given are left out."""
+    settings = {name: flags.pop(name) for name in ("bandwidth", "evidence")}
+    for name, key, flag in (
+        ("prevalence", "prevalences", "--prevalence"),
+        ("truth_sensitivity", "sensitivities", "--truth-sensitivity"),
+        ("truth_specificity", "specificities", "--truth-specificity"),
+    ):
+        settings[name] = _by_group(flags.pop(key), flag)
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def _by_group(given: tuple[str, ...], flag: str) -> Any:
+    """One number for all, or numbers by group."""
+    found: dict[str, float] = {}
+    for text in given:
+        name, _, value = text.rpartition("=")
+        try:
+            found[name] = float(value)
+        except ValueError:
+            raise UsageError(
+                f"{flag} {text!r} is not a number or GROUP=NUMBER, such as {flag} 0.02."
+            ) from None
+    if not found:
+        return None
+    if "" in found:
+        if len(found) > 1:
+            raise UsageError(f"{flag} is given for all and for groups. Give one or the other.")
+        return found[""]
+    return found
+
+
 def read_roles(flags: dict[str, Any]) -> dict[str, Any]:
     """The flags as arguments of Decisions; flags not given are left out."""
     single = (
