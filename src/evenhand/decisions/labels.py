@@ -48,3 +48,16 @@ def ordered(labels: Iterable[str]) -> list[str]:
             return (1, 0.0, text)
 
     return sorted(labels, key=key)
+
+
+def spellings(label: str) -> list[str]:
+    """How a label may be written once its column is cast to text.
+
+    Examples:
+        >>> spellings("1"), spellings("nurse")
+        (['1', '1.0', 'true', 'True'], ['nurse'])
+    """
+    words = [label]
+    if label.lstrip("-").isdigit():
+        words.append(f"{label}.0")
+    return words + {"1": ["true", "True"], "0": ["false", "False"]}.get(label, [])

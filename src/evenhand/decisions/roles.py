@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from evenhand.decisions.labels import label
 from evenhand.errors import UsageError, nearest
 
 MISSING_POLICIES = ("drop", "group", "error")
@@ -110,8 +111,10 @@ def find_roles(columns: Sequence[str], **given: Any) -> Roles:
     ):
         found = {c.removeprefix(mark): c for c in known if c.startswith(mark)}
         given[role] = dict(given.get(role, {})) or found
+    if isinstance(given.get("threshold"), Mapping):
+        given["threshold"] = {str(label(k)): float(v) for k, v in given["threshold"].items()}
     if "positive" in given:
-        given["positive"] = str(given["positive"])
+        given["positive"] = label(given["positive"])
     given["stratum_edges"] = tuple(given.get("stratum_edges", ()))
     given["rule"] = _rule(given)
     roles = Roles(**given)
@@ -196,6 +199,8 @@ def _check(roles: Roles, columns: list[str]) -> None:
         raise UsageError(
             f"rule={roles.rule!r} needs one score column per class, named 'score:<class>'."
         )
+    if roles.rule == "given" and roles.decision is None:
+        raise UsageError("rule='given' needs a decision column.")
     if roles.rule == "score>=t" and (roles.score is None or roles.threshold is None):
         raise UsageError("rule='score>=t' needs a score column and a threshold.")
     if list(roles.stratum_edges) != sorted(set(roles.stratum_edges)):

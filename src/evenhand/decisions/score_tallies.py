@@ -4,25 +4,13 @@ from typing import Any
 
 import narwhals as nw
 
+from evenhand.decisions.labels import spellings
 from evenhand.decisions.read import Frame
 from evenhand.decisions.roles import Attribute
 from evenhand.decisions.table import Decisions
 from evenhand.decisions.tally import Tally
 
 BINS = 1_000
-
-
-def spellings(label: str) -> list[str]:
-    """How a label may be written once its column is cast to text.
-
-    Examples:
-        >>> spellings("1"), spellings("nurse")
-        (['1', '1.0', 'true', 'True'], ['nurse'])
-    """
-    words = [label]
-    if label.lstrip("-").isdigit():
-        words.append(f"{label}.0")
-    return words + {"1": ["true", "True"], "0": ["false", "False"]}.get(label, [])
 
 
 def is_class(decisions: Decisions, name: str) -> nw.Expr:

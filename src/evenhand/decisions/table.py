@@ -8,13 +8,14 @@ from typing import Any, Self
 
 import narwhals as nw
 
-from evenhand.decisions.labels import MISSING, label
+from evenhand.decisions.labels import MISSING, label, spellings
 from evenhand.decisions.read import Frame, open_table, unreadable
 from evenhand.decisions.roles import Attribute, Roles, find_roles
 from evenhand.decisions.tally import Tally
 from evenhand.errors import DataError, EvenhandError, UsageError, nearest
 
 MOST_GROUPS = 1_000
+NAMING_ROLES = ("truth", "decision", "stratum", "labeler", "cluster")
 LOOK_AHEAD = 20_000
 
 
@@ -200,7 +201,8 @@ class Decisions:
             column = nw.col(self.roles.group[0]).cast(nw.String)
             chosen: Any = nw.lit(None, dtype=nw.Float64)
             for name, value in threshold.items():
-                chosen = nw.when(column == name).then(nw.lit(float(value))).otherwise(chosen)
+                named = column.is_in(spellings(name))
+                chosen = nw.when(named).then(nw.lit(float(value))).otherwise(chosen)
             return chosen
         return threshold
 
@@ -262,9 +264,10 @@ class Decisions:
             bad = int(found[f"bad{i}"] or 0)
             if bad:
                 role = self._role_of(column)
+                values = "1 value that is" if bad == 1 else f"{bad:,} values that are"
                 raise DataError(
-                    f"{role}={column!r} holds {bad:,} values that are not finite (NaN or "
-                    "infinite). Replace them or leave them empty."
+                    f"{role}={column!r} holds {values} not finite (NaN or infinite). "
+                    "Replace them or leave them empty."
                 )
             if found[f"min{i}"] is not None:
                 facts[f"min:{column}"] = float(found[f"min{i}"])
@@ -280,13 +283,18 @@ class Decisions:
     def _check_survey(self, facts: dict[str, float]) -> None:
         roles = self.roles
         if roles.weight:
-            if facts.get(f"min:{roles.weight}", 0) < 0:
+            if f"max:{roles.weight}" not in facts:
+                raise DataError(
+                    f"weight={roles.weight!r} has no value in any row. "
+                    "Give at least one positive weight."
+                )
+            if facts[f"min:{roles.weight}"] < 0:
                 low = facts[f"min:{roles.weight}"]
                 raise DataError(
                     f"weight={roles.weight!r} holds negative weights (down to {low:g}). "
                     "Weights must be 0 or more."
                 )
-            if facts.get(f"max:{roles.weight}", 0) == 0:
+            if facts[f"max:{roles.weight}"] == 0:
                 raise DataError(
                     f"weight={roles.weight!r} is 0 in every row. Give at least one positive weight."
                 )
@@ -352,6 +360,14 @@ class Decisions:
                 raise DataError(
                     f"{role}={column!r} holds {schema[column]}, not numbers. "
                     "Some value in it may be text; clean or convert the column."
+                )
+        named = [("group", column) for column in roles.group]
+        named += [(role, getattr(roles, role)) for role in NAMING_ROLES]
+        for role, column in named:
+            if column and schema[column].is_nested():
+                raise DataError(
+                    f"{role}={column!r} holds {schema[column]}, not single values. "
+                    "Name a column of texts, numbers or booleans."
                 )
 
     def _check_groups(self) -> None:

@@ -1,9 +1,10 @@
 """The statistical lens: rates by group and class, and how far groups lie apart."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from evenhand.decisions.labels import MISSING
 from evenhand.decisions.roles import Attribute, Roles
 from evenhand.decisions.table import Decisions
 from evenhand.decisions.tally import Tally
@@ -36,6 +37,8 @@ from evenhand.stats.spread import WorstPair
 
 LENS = "statistical"
 REST, OVERALL = "<rest>", "<overall>"
+# From this many groups of one case each, a group column is probably an id.
+FEW_GROUPS = 10
 
 
 def lacks(decisions: Decisions) -> str | None:
@@ -60,6 +63,7 @@ def measure(decisions: Decisions, options: Options) -> LensResult:
         ruled = decisions.roles.rule is not None
         tally = decisions.count(attribute, cluster=ruled and decisions.roles.cluster is not None)
         tallies.append(tally)
+        check_thresholds(tally, attribute, decisions.roles)
         excluded |= left_out(tally, attribute, decisions.roles)
         if ruled:
             classes, positive = find_classes(tally, decisions.roles)
@@ -188,6 +192,25 @@ def rule_name(roles: Roles) -> str | None:
     return roles.rule
 
 
+def check_thresholds(tally: Tally, attribute: Attribute, roles: Roles) -> None:
+    """Refuse thresholds by group that name a group that is not there, or leave one out."""
+    if not isinstance(roles.threshold, Mapping) or attribute.columns != roles.group[:1]:
+        return
+    groups = [name for name in tally.labels["group"] if name != MISSING]
+    for name in roles.threshold:
+        if name not in groups:
+            raise UsageError(
+                f"threshold for {name!r}, which is not a value of group={attribute.name!r}."
+                f"{nearest(name, groups)} It has {', '.join(groups[:8])}."
+            )
+    for name in groups:
+        if name not in roles.threshold:
+            raise UsageError(
+                f"There is a threshold for {', '.join(roles.threshold)} and none for {name!r}. "
+                f"Give every value of group={attribute.name!r} one."
+            )
+
+
 def left_out(tally: Tally, attribute: Attribute, roles: Roles) -> dict[str, int]:
     """Rows that could not be used, by reason."""
     n, codes = tally.sums["n"], tally.codes
@@ -207,7 +230,8 @@ def left_out(tally: Tally, attribute: Attribute, roles: Roles) -> dict[str, int]
     found = {reason: int(rows) for reason, rows in reasons.items() if rows}
     if found and roles.missing == "error":
         told = ", ".join(
-            f"{rows:,} rows with {reason.split(' (')[0]}" for reason, rows in found.items()
+            f"{rows:,} {'row' if rows == 1 else 'rows'} with {reason.split(' (')[0]}"
+            for reason, rows in found.items()
         )
         raise DataError(
             f"missing='error' and the data has {told}. "
@@ -217,26 +241,33 @@ def left_out(tally: Tally, attribute: Attribute, roles: Roles) -> dict[str, int]
 
 
 def _unseen(table: Confusion, attribute: Attribute) -> list[str]:
-    if not table.has_truth:
-        return []
-    cells = table.sums["n"][0].sum(axis=0)
     notes = []
+    sizes = table.sums["n"][0, :, 0].sum(axis=(-2, -1))
+    if len(table.groups) == 1:
+        notes.append(
+            f"group='{attribute.name}' has one value, '{table.groups[0]}': there is nothing to "
+            "compare it with."
+        )
+    elif len(table.groups) >= FEW_GROUPS and sizes.max() <= 1:
+        notes.append(
+            f"group='{attribute.name}' has {len(table.groups):,} values of one case each. It looks "
+            "like an id column: name the column that says which group a person belongs to."
+        )
+    if not table.has_truth:
+        return notes
+    cells = table.sums["n"][0].sum(axis=0)
     positives = cells[:, 1].sum(axis=-1)
     decided = cells[:, :, 1].sum(axis=-1)
     for i, name in enumerate(table.classes):
         if positives[i] == 0 and decided[i] > 0:
             notes.append(
-                f"Class '{name}' was decided {int(decided[i]):,} times and never occurs in the "
+                f"Class '{name}' was decided {int(decided[i]):,} "
+                f"{'time' if decided[i] == 1 else 'times'} and never occurs in the "
                 "truth: its true positive rate is undefined."
             )
     if (positives > 0).sum() == 1:
         only = table.classes[int(np.argmax(positives))]
         notes.append(
             f"The truth has one class, '{only}': rates that need another class are undefined."
-        )
-    if len(table.groups) == 1:
-        notes.append(
-            f"group='{attribute.name}' has one value, '{table.groups[0]}': there is nothing to "
-            "compare it with."
         )
     return notes
