@@ -1,6 +1,8 @@
 """Reading a charter: what it holds, and the exact words of every refusal."""
 
 import datetime
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 
 from evenhand.charter.charter import Charter, TruthQuality
 from evenhand.charter.read import KEYS, parse_charter, read_charter
+from evenhand.charter.words import charter_text
 from evenhand.errors import DataError
 
 SCHEMA = 'schema = "evenhand.charter/1"\n'
@@ -316,6 +319,8 @@ REFUSED = {
     "room between 1 and 0.5. The lower end comes first and must be smaller.",
     SCHEMA + CHOICE + "[limits]\ncost_ratio = [3, 5]\n": "c.toml, line 6: limits.cost_ratio = "
     "[3, 5] says again what [[choices]] says. Change the tolerance there, and drop this.",
+    SCHEMA + "[limits]\nselection_rate_gap = inf\n": "c.toml, line 3: limits.selection_rate_gap = "
+    "inf has no lower end, so nothing could be judged. Write a number such as 0.05.",
     # what is known from elsewhere
     SCHEMA + "[prevalence]\nall = 2\n": "c.toml, line 3: prevalence.all = 2 is not a share. Write "
     "the share of true cases, between 0 and 1, such as 0.02.",
@@ -411,3 +416,30 @@ def test_the_other_mistake_mirrors_the_threshold(ratio: float, factor: float) ->
     there = parse_charter(one(1 / ratio, factor)).choices[0]
     assert here.threshold == pytest.approx(1 - there.threshold)
     assert here.threshold_band == pytest.approx(tuple(1 - p for p in there.threshold_band[::-1]))
+
+
+LINE_COUNT = len(FULL.splitlines())
+WRITTEN = (
+    *("''", "'x'", "'*'", "0", "-1", "1e400", "nan", "true", "{}", "{a = 1}", "{answer = 1}"),
+    *("[]", "[[]]", "[1]", "[true]", "['a', 2]", "2026-01-31", "2026-01-31T10:00:00Z", "10:00:00"),
+)
+
+
+def read_or_refuse(text: str) -> Charter | str:
+    try:
+        return parse_charter(text, source="c.toml")
+    except DataError as error:
+        return str(error)
+
+
+@given(st.integers(1, LINE_COUNT - 1), st.sampled_from(WRITTEN))
+def test_whatever_is_written_is_read_or_refused_in_words(line: int, value: str) -> None:
+    lines = FULL.splitlines()
+    key, equals, _ = lines[line].partition(" = ")
+    lines[line] = f"{key} = {value}" if equals else value
+    found = read_or_refuse("\n".join(lines))
+    if isinstance(found, str):
+        assert re.match(r"c\.toml, line \d+: ", found)
+    else:
+        json.dumps(found.plain(), allow_nan=False)
+        assert charter_text(found)

@@ -7,6 +7,7 @@ from typing import Any
 
 from evenhand.charter.layers import LAYERS
 from evenhand.stats.costs import implied_threshold
+from evenhand.stats.estimate import number
 
 SCHEMA = "evenhand.charter/1"
 OUTCOMES = ("false_positive", "false_negative", "true_positive", "true_negative")
@@ -185,7 +186,7 @@ class Charter:
                 }
                 for one in self.choices
             ],
-            "limits": {name: list(band) for name, band in self.limits.items()},
+            "limits": {name: _plain(band) for name, band in self.limits.items()},
             "prevalence": [
                 {"attribute": attribute, "group": group, "value": value}
                 for (attribute, group), value in self.prevalence.items()
@@ -201,6 +202,8 @@ class Charter:
 def _plain(value: Any) -> Any:
     if isinstance(value, datetime.date):
         return value.isoformat()
+    if isinstance(value, float):
+        return number(value)  # an open end of a band is null, as in the result rows
     if isinstance(value, Mapping):
         return {str(k): _plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):

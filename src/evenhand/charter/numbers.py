@@ -172,6 +172,10 @@ def read_limits(entry: Entry, *, chosen: bool) -> dict[str, tuple[float, float]]
         except UsageError as error:
             place = f"{entry.source}, line {entry.lines.get((*entry.path, name), '?')}"
             raise DataError(f"{place}: {error}") from None
+        if not isfinite(found[name][0]):
+            entry.refuse(
+                name, "has no lower end, so nothing could be judged. Write a number such as 0.05."
+            )
     return found
 
 
