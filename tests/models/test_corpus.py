@@ -34,7 +34,7 @@ def test_counts_equal_scikit_learn():
     assert corpus.counts.dtype == np.float32
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=60)
 @given(texts)
 def test_words_equal_scikit_learn_on_any_text(given_texts):
     corpus = Corpus.from_texts(given_texts, threads=1)

@@ -49,7 +49,7 @@ def test_passes_the_checks_of_scikit_learn(arguments):
 def test_one_versus_rest_equals_scikit_learn(kind):
     table, labels = counts()
     ours = LogisticClassifier(tol=1e-13).fit(kind(table), labels)
-    model = LogisticRegression(tol=1e-9, max_iter=10_000)
+    model = LogisticRegression(solver="newton-cholesky", tol=1e-9)
     theirs = OneVsRestClassifier(model).fit(table, labels)
     for k, one in enumerate(theirs.estimators_):
         np.testing.assert_allclose(ours.coef_[k], one.coef_[0], atol=2e-5)
@@ -65,7 +65,7 @@ def test_one_versus_rest_equals_scikit_learn(kind):
 def test_multinomial_equals_scikit_learn():
     table, labels = counts()
     ours = LogisticClassifier(multinomial=True, tol=1e-13, C=0.5).fit(table, labels)
-    theirs = LogisticRegression(tol=1e-9, max_iter=10_000, C=0.5).fit(table, labels)
+    theirs = LogisticRegression(solver="newton-cholesky", tol=1e-9, C=0.5).fit(table, labels)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=2e-5)
     np.testing.assert_allclose(ours.predict_proba(table), theirs.predict_proba(table), atol=1e-5)
 
@@ -75,7 +75,7 @@ def test_two_classes_with_sample_weights_and_class_weights_equal_scikit_learn():
     weights = np.random.default_rng(1).random(len(labels))
     for class_weight in (None, "balanced", {"a": 0.3, "b": 2.0}):
         ours = LogisticClassifier(tol=1e-13, class_weight=class_weight)
-        theirs = LogisticRegression(tol=1e-9, max_iter=10_000, class_weight=class_weight)
+        theirs = LogisticRegression(solver="newton-cholesky", tol=1e-9, class_weight=class_weight)
         ours.fit(table, labels, sample_weight=weights)
         theirs.fit(table, labels, sample_weight=weights)
         np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=2e-5)
@@ -87,7 +87,7 @@ def test_two_classes_with_sample_weights_and_class_weights_equal_scikit_learn():
 def test_balanced_one_versus_rest_equals_scikit_learn():
     table, labels = counts()
     ours = LogisticClassifier(tol=1e-13, class_weight="balanced").fit(table, labels)
-    model = LogisticRegression(tol=1e-9, max_iter=10_000, class_weight="balanced")
+    model = LogisticRegression(solver="newton-cholesky", tol=1e-9, class_weight="balanced")
     theirs = OneVsRestClassifier(model).fit(table, labels)
     for k, one in enumerate(theirs.estimators_):
         np.testing.assert_allclose(ours.coef_[k], one.coef_[0], atol=2e-5)
@@ -96,7 +96,9 @@ def test_balanced_one_versus_rest_equals_scikit_learn():
 def test_without_an_intercept_equals_scikit_learn():
     table, labels = counts(classes=2)
     ours = LogisticClassifier(tol=1e-13, fit_intercept=False).fit(table, labels)
-    theirs = LogisticRegression(tol=1e-9, max_iter=10_000, fit_intercept=False).fit(table, labels)
+    theirs = LogisticRegression(solver="newton-cholesky", tol=1e-9, fit_intercept=False).fit(
+        table, labels
+    )
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=2e-5)
     assert ours.intercept_.tolist() == [0.0]
 

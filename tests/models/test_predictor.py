@@ -1,5 +1,6 @@
 import pickle
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -261,3 +262,15 @@ def test_torch_missing(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingExtra, match=r"pip install 'evenhand\[torch\]'"):
         load_predictor(str(tmp_path))
+
+
+def test_models_load_nothing_heavy_before_it_is_needed():
+    code = (
+        "import sys, evenhand.models.predictor, evenhand.models.endpoint, "
+        "evenhand.models.transformer, evenhand.models.bow, evenhand.models.vectors, "
+        "evenhand.models.logistic; "
+        "print([m for m in ('sklearn', 'torch', 'transformers', 'joblib', 'scipy.stats', 'pandas') "
+        "if m in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"

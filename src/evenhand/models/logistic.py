@@ -282,6 +282,10 @@ class Descent:
         def turn(row: int) -> tuple[float, float, float]:
             k = active[row]
             way = self.memories[k].direction(gradient[row], self.inverse[k])
+            if dot(gradient[row], way) >= 0:
+                # Rounding has spoilt the memory: begin again from the diagonal.
+                self.memories[k] = Memory(self.memories[k].size)
+                way = -gradient[row] * self.inverse[k]
             direction[row] = way
             pull = self.ridge[k] * way
             return dot(gradient[row], way), dot(pull, self.parameters[k]), dot(pull, way)
