@@ -73,3 +73,9 @@ def test_show_prints_words_and_thresholds(file: Path) -> None:
         "on), decided by the council, review by 2026-03-01.\n"
     )
     assert "(tolerated 16.7 % to 23.8 %)" in shown.output
+
+
+def test_without_a_command_it_lists_them() -> None:
+    listed = run()
+    assert listed.exit_code == 0
+    assert "show   Print FILE in words, with the thresholds it implies." in listed.output

@@ -5,9 +5,12 @@ from datetime import UTC, date, datetime
 import click
 
 
-@click.group("charter")
-def charter_command() -> None:
+@click.group("charter", invoke_without_command=True)
+@click.pass_context
+def charter_command(context: click.Context) -> None:
     """Record which trade-offs were chosen, by whom, until when and why."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 @charter_command.command("new")
@@ -45,7 +48,7 @@ def check_command(file: str, today: str | None) -> int:
 @charter_command.command("show")
 @click.argument("file")
 def show_command(file: str) -> int:
-    """Print FILE in words, with the thresholds that its cost ratios imply."""
+    """Print FILE in words, with the thresholds it implies."""
     from evenhand.charter.read import read_charter
     from evenhand.charter.words import charter_text
 
