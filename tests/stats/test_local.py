@@ -23,6 +23,7 @@ from evenhand.stats.histogram import (
     resampled_prevalence,
     rule_of_thumb_bandwidth,
     score_histogram,
+    window_means,
 )
 from evenhand.stats.implied import (
     bandwidth_curve,
@@ -110,6 +111,17 @@ class TestOracles:
         # 7 of 15 rows within the window are positive.
         assert (mean, n) == (pytest.approx(LINE["window_mean"]), 15)
         assert error == pytest.approx(np.sqrt(7 / 15 * 8 / 15 / 15))
+
+    def test_window_mean_from_the_histogram(self):
+        counts = np.stack([1 - np.array(LINE["y"]), LINE["y"]], axis=1)[None]
+        cells = ScoreHistogram.of_counts(counts, positions=LINE["scores"], thresholds=0.5)
+        mean, error, n = window_means(cells, half_width=0.15)
+        assert (mean[0], n[0]) == (pytest.approx(LINE["window_mean"]), 15)
+        assert error[0] == pytest.approx(np.sqrt(7 / 15 * 8 / 15 / 15))
+        empty, _, none = window_means(cells, half_width=-1.0)
+        assert np.isnan(empty[0])
+        assert none[0] == 0
+        assert np.isnan(window_mean([0.1], truth=[1], threshold=0.9, half_width=0.1)[0])
 
     def test_window_bias(self):
         want = ORACLES["3.3_window_bias"]
@@ -314,6 +326,8 @@ class TestHistogram:
             fit = local_fit(cells.moments(0.15), degree=degree)
             assert draws.std() == pytest.approx(fit.standard_error[0], rel=0.1)
             assert draws.mean() == pytest.approx(fit.value[0], abs=4e-3)
+        far = ScoreHistogram.of_counts(cells.counts, positions=cells.positions[0], thresholds=9.0)
+        assert np.isnan(resampled_prevalence(far, bandwidth=0.15, draws=5)).all()
         again = resampled_prevalence(cells, bandwidth=0.15, draws=1000, degree=2)
         assert np.array_equal(draws, again)
 
@@ -590,6 +604,9 @@ class TestMonotone:
         assert found.undefined == "fewer than 2 distinct scores near the threshold"
         assert found.warning is None
         assert isotonic_fit([]).size == 0
+        lone = monotonicity(score_histogram([0.4, 0.6], truth=[1, 0], threshold=0.5), bins=1)
+        assert lone.drop == 0
+        assert lone.p == 1
 
     @given(st.lists(st.floats(-10, 10), min_size=1, max_size=30))
     def test_isotonic_keeps_the_sum_and_never_falls(self, values):

@@ -328,6 +328,14 @@ class TestCells:
         assert float(first) == pytest.approx(1 / (1 + float(high)), rel=1e-9)
         assert float(last) == pytest.approx(1 / (1 + float(low)), rel=1e-9)
 
+    def test_intervals_of_criterion_and_separation(self):
+        found = signal_detection(80, 20, 90, 810)
+        low, high = found.interval("criterion")
+        # z_F = −1.2816, V = 0.09/(900·0.1755²) = 0.003247, SE 0.0570: [1.170, 1.393].
+        assert [float(low), float(high)] == pytest.approx([1.170, 1.393], abs=1e-3)
+        low, high = found.interval("separation")
+        assert float(high - low) == pytest.approx(2 * 1.959964 * 0.1538197126, abs=1e-6)
+
     def test_words(self):
         with pytest.raises(UsageError) as caught:
             signal_detection(8, 2, 9, 81, prevalence=2)
@@ -415,6 +423,8 @@ class TestContrasts:
         table = panel(np.random.default_rng(0), labelers=5, each=30)
         table[1:, 0, 2] = 0
         found = jackknife_contrast(table)
+        chosen = jackknife_contrast(table, correction="log-linear")
+        assert chosen.criterion.value == found.criterion.value
         assert "log-linear" in found.method
         assert np.isfinite(found.log_cost_ratio.standard_error)
 

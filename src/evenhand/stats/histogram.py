@@ -243,6 +243,30 @@ def _rule_of_thumb(positions: FloatArray, counts: FloatArray, central: float) ->
     return float(min(BANDWIDTH_CONSTANT * (rest / spare * length / curvature) ** 0.2, span))
 
 
+def window_means(
+    histogram: ScoreHistogram, *, half_width: ArrayLike
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Mean truth within a window around each group's threshold, its Wald error and n.
+
+    For comparison only: it is biased wherever the density of scores slopes.
+
+    Examples:
+        >>> cells = score_histogram([0.4, 0.5, 0.52], truth=[0, 1, 0], threshold=0.5, bins=20)
+        >>> mean, error, n = window_means(cells, half_width=0.05)
+        >>> mean.tolist(), n.tolist()
+        ([0.5], [2.0])
+    """
+    wide = np.broadcast_to(np.asarray(half_width, dtype=float), histogram.thresholds.shape)
+    near = np.abs(histogram.positions - histogram.thresholds[:, None]) <= wide[:, None]
+    weight = (histogram.weights * near[:, :, None]).sum(axis=1)
+    total = weight.sum(axis=1)
+    mean = np.divide(weight[:, 1], total, out=np.full(total.shape, np.nan), where=total > 0)
+    n = (histogram.counts * near[:, :, None]).sum(axis=(1, 2))
+    squares = (histogram.squares * near[:, :, None]).sum(axis=1)
+    spread = mean**2 * squares[:, 0] + (1 - mean) ** 2 * squares[:, 1]
+    return mean, np.sqrt(spread) / np.where(total > 0, total, np.nan), n
+
+
 def leverage_fit(histogram: ScoreHistogram, *, bandwidth: ArrayLike, degree: int = 1) -> LocalFit:
     """Local fit with HC3 errors, whose leverages need the histogram rather than sums.
 
