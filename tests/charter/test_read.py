@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from evenhand.charter.charter import Charter, TruthQuality
 from evenhand.charter.read import KEYS, parse_charter, read_charter
 from evenhand.charter.words import charter_text
+from evenhand.decisions.roles import Roles
 from evenhand.errors import DataError
 
 SCHEMA = 'schema = "evenhand.charter/1"\n'
@@ -443,3 +444,11 @@ def test_whatever_is_written_is_read_or_refused_in_words(line: int, value: str) 
     else:
         json.dumps(found.plain(), allow_nan=False)
         assert charter_text(found)
+
+
+@pytest.mark.parametrize("role", Roles.__slots__)
+def test_every_role_of_a_table_can_be_written_in_a_charter(role: str) -> None:
+    # One of these is right for each role; a role that the charter does not know would raise.
+    values = ("'given'", "'drop'", "'burden'", "'x'", "true", "[18]", "{a = 'x'}")
+    found = [read_or_refuse(f"{SCHEMA}[roles]\n{role} = {value}\n") for value in values]
+    assert any(isinstance(one, Charter) and role in one.roles for one in found)
