@@ -56,7 +56,7 @@ def _following(
 
 
 def _table(rules: Agreement, *, plural: bool) -> dict[str, str]:
-    return {one: many for one, many in rules.verbs} if plural else {b: a for a, b in rules.verbs}
+    return dict(rules.verbs) if plural else {b: a for a, b in rules.verbs}
 
 
 def _contraction(found: re.Match[str], *, plural: bool) -> str:

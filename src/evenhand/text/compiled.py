@@ -62,7 +62,8 @@ class Compiled:
         return "".join(pieces), source, mixed, replaced, tuple(unresolved)
 
     def _hinted(self, text: str) -> bool:
-        for hint in self.hints:
+        # A loop, since any() over a generator costs more than all the searches.
+        for hint in self.hints:  # noqa: SIM110
             if hint in text:
                 return True
         return False
@@ -101,7 +102,7 @@ class Compiled:
             word = pieces[hit]
             if new is None:
                 value = self.value_of[word]
-                if value == source or value == to:
+                if value in (source, to):
                     unresolved.append(word)
                 continue
             if decide is not None and not isinstance(new, str):

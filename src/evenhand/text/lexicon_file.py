@@ -1,20 +1,22 @@
 """What a lexicon file may say, checked once: keys, values, words and rules."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from evenhand.errors import DataError, nearest
 from evenhand.text.lexicon import Agreement, Choice, Entry, Lexicon, Protected
 
-_KEYS = {
-    "": "name attribute values round_trip case description pairs one_way part_of_speech protect "
-    "never agreement".split(),
+_KEYS: dict[str, Sequence[str]] = {
+    "": (
+        *("name", "attribute", "values", "round_trip", "case", "description", "pairs"),
+        *("one_way", "part_of_speech", "protect", "never", "agreement"),
+    ),
     "one_way": ["word", "value", "to", "only"],
     "part_of_speech": ["word", "value", "possessive", "object"],
     "protect": ["words", "before", "after", "why", "needs"],
     "never": ["words", "why"],
-    "agreement": "plural subjects verbs adverbs unchanging regular not_verbs".split(),
+    "agreement": ["plural", "subjects", "verbs", "adverbs", "unchanging", "regular", "not_verbs"],
 }
 _OPTIONAL = {"only", "needs", "before", "after"}
 _WORD = re.compile(r"\w(?:.*\w)?")
@@ -40,7 +42,8 @@ def parse_lexicon(table: Mapping[str, Any], *, origin: str) -> Lexicon:
     for word in never:
         if word in entries:
             raise DataError(
-                f"The lexicon {origin!r} swaps {word!r} and lists it under never. Remove one of them."
+                f"The lexicon {origin!r} swaps {word!r} and lists it under never. "
+                "Remove one of them."
             )
     case = table.get("case", "copy")
     if case not in ("copy", "keep"):
@@ -94,7 +97,7 @@ class _Keys:
                 place = f" in {part}" if part else ""
                 raise DataError(
                     f"The lexicon {self.origin!r} has the unknown key {key!r}{place}."
-                    f"{nearest(key, _KEYS[part])}"
+                    f"{nearest(key, list(_KEYS[part]))}"
                 )
 
     def _needed(self, row: Mapping[str, Any], key: str, part: str) -> None:
@@ -207,8 +210,9 @@ def _check_targets(entries: Mapping[str, Entry], *, origin: str) -> None:
                 known = entries.get(word)
                 if known is not None and known.value != value:
                     raise DataError(
-                        f"The lexicon {origin!r} has {word!r} on both sides: {entry.word!r} becomes "
-                        f"{word!r} for {value}, but {word!r} stands for {known.value}."
+                        f"The lexicon {origin!r} has {word!r} on both sides: "
+                        f"{entry.word!r} becomes {word!r} for {value}, but {word!r} stands for "
+                        f"{known.value}."
                     )
 
 

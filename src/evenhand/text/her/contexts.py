@@ -28,7 +28,7 @@ OBJECT_AFTER = frozenset({"prep", "make", "call", "find", "give", "buy"})
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _AFTER = re.compile(r"\s*(\w+|[^\w\s])?\s*(\w+|[^\w\s])?\s*(\w+|[^\w\s])?")
-_REACH = 60  # characters looked at on the left; two words fit
+_REACH = 60  # characters looked at on each side; the words needed fit
 
 Context = tuple[str, str, str, str, str, str]
 POSITIONS = ("p2", "p1", "n1", "n2", "n3")
@@ -46,17 +46,18 @@ def context(text: str, start: int, end: int) -> Context:
         >>> context("Ask her.", 4, 7)
         ('<end>', 'Ask', '.', '<end>', '<end>', 'l')
     """
-    before = _TOKEN.findall(text[max(0, start - _REACH) : start])
-    after = _AFTER.match(text, end)
-    first, second, third = after.groups() if after else (None, None, None)
-    return (
-        before[-2] if len(before) > 1 else "<end>",
-        before[-1] if before else "<end>",
-        first or "<end>",
-        second or "<end>",
-        third or "<end>",
-        "U" if text[start].isupper() and not text[end - 1].isupper() else "l",
-    )
+    own = "U" if text[start].isupper() and not text[end - 1].isupper() else "l"
+    # Plain words between blanks are the usual case and need no regular expression.
+    near = text[max(0, start - _REACH) : start]
+    before = near.rsplit(None, 2)[-2:]
+    if len(before) < 2 or not (before[0].isalnum() and before[1].isalnum()) or near[-1] != " ":
+        before = ["<end>", "<end>", *_TOKEN.findall(near)][-2:]
+    after: Sequence[str | None] = text[end : end + _REACH].split(None, 3)[:3]
+    if len(after) < 3 or text[end] != " " or not all(map(str.isalnum, after)):  # type: ignore[arg-type]
+        match = _AFTER.match(text, end)
+        after = match.groups() if match else (None, None, None)
+    first, second, third = after
+    return (before[0], before[1], first or "<end>", second or "<end>", third or "<end>", own)
 
 
 def word_features(position: str, word: str, kind: str) -> list[str]:
@@ -122,7 +123,7 @@ def fold_of(text: str) -> int:
 
     Examples:
         >>> fold_of("Ask him.")
-        0
+        3
     """
     return crc32(text.encode("utf-8", "replace")) % 10
 

@@ -121,10 +121,9 @@ def _spread(
 
 def read_vectors(path: Path) -> dict[str, FloatArray]:
     """Word vectors in word2vec's text layout, centred; the first line holds their number."""
-    opened = gzip.open(path, "rt") if path.suffix == ".gz" else path.open()
-    with opened as lines:
-        next(lines)
-        rows = [line.rstrip().split(" ") for line in lines]
+    packed = path.read_bytes()
+    text = (gzip.decompress(packed) if path.suffix == ".gz" else packed).decode()
+    rows = [line.rstrip().split(" ") for line in text.split("\n")[1:] if line]
     table = np.array([row[1:] for row in rows], dtype=np.float64)
     table -= table.mean(axis=0)
     return {row[0]: vector for row, vector in zip(rows, table)}

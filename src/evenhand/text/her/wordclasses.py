@@ -106,7 +106,7 @@ def induce_classes(texts: Iterable[str]) -> dict[str, str]:
     nephew"), other nouns can ("gave her food"): endings do not tell the two apart.
 
     Examples:
-        >>> induce_classes(["She is a nephew of. He is a nephew, too. They will sing, can sing."] * 2)
+        >>> induce_classes(["A nephew of Jo. A nephew, too. They will sing, can sing."] * 2)
         {'nephew': 'c', 'sing': 'v'}
     """
     after: dict[str, Counter[str]] = {letter: Counter() for letter in "acnv"}

@@ -1,0 +1,1 @@
+"""Readers of published corpora in their real file layouts, from local files."""
