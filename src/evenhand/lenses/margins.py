@@ -12,10 +12,15 @@ from evenhand.decisions.table import Decisions
 from evenhand.decisions.threshold_tallies import (
     LocalSums,
     Margins,
+    counts_as_binary,
     local_sums,
+    margins,
     thresholds_by_group,
+    truth_values,
 )
 from evenhand.decisions.threshold_values import score_values
+from evenhand.errors import DataError, UsageError
+from evenhand.lenses.confusion import find_classes
 from evenhand.stats.estimate import FloatArray
 from evenhand.stats.histogram import ScoreHistogram, rule_of_thumb_bandwidth
 from evenhand.stats.implied import (
@@ -89,6 +94,33 @@ def discrete_reason(found: DiscreteMargins) -> str:
             "no cost ratio makes this threshold the best"
         )
     return f"scores are discrete: every cost ratio from {low:.3g} to {high:.3g} fits"
+
+
+def tally_margins(
+    decisions: Decisions, attribute: Attribute, *, scores: bool = False, lowest: bool = False
+) -> tuple[Margins, str | None, str]:
+    """The histogram, the value of the truth it counts (None: 1 of 0 and 1), and its name."""
+    if counts_as_binary(decisions):
+        found = margins(decisions, attribute, positive=None, scores=scores, lowest=lowest)
+        if found.binary:
+            return _not_empty(found, attribute), None, "1"
+    _, positive = find_classes(truth_values(decisions), decisions.roles)
+    if positive is None:
+        raise UsageError(
+            f"truth={decisions.roles.truth!r} has more than two values and a threshold decides "
+            "between two. Say which value counts as positive (--positive)."
+        )
+    found = margins(decisions, attribute, positive=positive, scores=scores, lowest=lowest)
+    return _not_empty(found, attribute), positive, positive
+
+
+def _not_empty(found: Margins, attribute: Attribute) -> Margins:
+    if found.values["n"][0].sum() == 0:
+        raise DataError(
+            f"Nothing is left to measure for group={attribute.name!r}: no row has a group, a "
+            "truth, a score and a threshold."
+        )
+    return found
 
 
 def measure_margins(

@@ -1,0 +1,449 @@
+"""Tallies around a threshold: a score histogram, the sums of the local fit, and single values.
+
+Rows are placed by their distance x = score − threshold, so that groups with thresholds of their
+own share one grid with an edge at 0.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, floor
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.decisions.labels import label
+from evenhand.decisions.read import Frame
+from evenhand.decisions.roles import Attribute
+from evenhand.decisions.score_tallies import is_class
+from evenhand.decisions.table import Decisions
+from evenhand.decisions.tally import Tally
+from evenhand.stats.estimate import FloatArray
+from evenhand.stats.histogram import ScoreHistogram
+from evenhand.stats.local import LocalMoments
+
+BINS = 1_000
+# Hashing cells is what a histogram costs on a large table, where fewer bins are as exact: their
+# width is small against the bandwidth, and the estimate itself is taken from the rows.
+LARGE, LARGE_BINS = 1_000_000, 250
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Margins:
+    """Rows by (stratum, group), distance from the threshold and truth.
+
+    `values` has axes (stratum, group, bin) for each sum; the first stratum is the whole table.
+    `keys` holds each group's raw column values, `binary` whether the truth was 0 and 1 alone,
+    `positions` are the middles of the bins, `lowest` the least distance in each where that
+    was asked for. With `scores`, distances are the scores themselves.
+    """
+
+    tally: Tally
+    groups: tuple[str, ...]
+    strata: tuple[str | None, ...]
+    keys: tuple[Key, ...]
+    stratum_keys: tuple[Any, ...]
+    values: dict[str, FloatArray]
+    positions: FloatArray
+    width: float
+    binary: bool
+    unusable: int
+    lowest: FloatArray | None = None
+
+    def histogram(self, stratum: int = 0) -> ScoreHistogram:
+        """The score histogram of one stratum, in distances from the threshold."""
+        held = {name: array[stratum] for name, array in self.values.items()}
+
+        def split(total: str, yes: str) -> FloatArray:
+            return np.stack([held[total] - held[yes], held[yes]], axis=-1)
+
+        weighted = "omega" in held
+        return ScoreHistogram.of_counts(
+            split("n", "y"),
+            positions=self.positions,
+            thresholds=0.0,
+            weights=split("omega", "omega_y") if weighted else None,
+            squares=split("omega2", "omega2_y") if weighted else None,
+        )
+
+
+def truth_expression(decisions: Decisions, positive: str | None) -> nw.Expr:
+    """1 where the truth is positive, 0 where not, null where unknown; None trusts 0 and 1."""
+    column = nw.col(str(decisions.roles.truth))
+    if positive is None:
+        return column.cast(nw.Int64)
+    kind = decisions.frame.collect_schema()[str(decisions.roles.truth)]
+    if kind == nw.String:
+        return (column == positive).cast(nw.Int64)
+    if kind.is_numeric():
+        return (column == float(positive)).cast(nw.Int64)
+    return is_class(decisions, positive)
+
+
+def counts_as_binary(decisions: Decisions) -> bool:
+    """Whether the truth may be read as it is: whole numbers or booleans, nothing said of them."""
+    roles = decisions.roles
+    kind = decisions.frame.collect_schema()[str(roles.truth)]
+    return roles.positive is None and (kind.is_integer() or kind == nw.Boolean)
+
+
+def truth_values(decisions: Decisions) -> Tally:
+    """Rows by truth alone, to find the classes."""
+    return decisions.aggregate({"truth": nw.col(str(decisions.roles.truth))}, {})
+
+
+def margin_frame(
+    decisions: Decisions, attribute: Attribute, positive: str | None, *, scores: bool = False
+) -> tuple[Frame, list[str]]:
+    """Columns `group…`, `stratum`, `x`, `y`, `omega`, `cluster`, and the names of the keys.
+
+    `x` is null in a row that cannot be used; with `scores` it is the score itself.
+    """
+    roles = decisions.roles
+    keys: dict[str, nw.Expr] = {f"group{i}": nw.col(c) for i, c in enumerate(attribute.columns)}
+    keys |= decisions.stratum_key()
+    score = nw.col(str(roles.score)).cast(nw.Float64)
+    y = truth_expression(decisions, positive)
+    distance = score if scores else score - decisions.threshold_expression()
+    known = ~nw.col(str(roles.truth)).is_null()
+    columns = [expression.alias(name) for name, expression in keys.items()]
+    if roles.weight or roles.review_share:
+        omega: Any = nw.col(roles.weight).cast(nw.Float64) if roles.weight else nw.lit(1.0)
+        if roles.review_share:
+            omega = omega / nw.col(roles.review_share).cast(nw.Float64)
+        known = known & ~omega.is_null() & (omega > 0)
+        columns.append(omega.alias("omega"))
+    if roles.cluster:
+        known = known & ~nw.col(roles.cluster).is_null()
+        columns.append(nw.col(roles.cluster).alias("cluster"))
+    usable = nw.when(known).then(distance).otherwise(nw.lit(None, dtype=nw.Float64))
+    return decisions.frame.select(*columns, y.alias("y"), usable.alias("x")), list(keys)
+
+
+def margins(
+    decisions: Decisions,
+    attribute: Attribute,
+    *,
+    positive: str | None,
+    scores: bool = False,
+    lowest: bool = False,
+) -> Margins:
+    """The histogram of distances from the threshold, by group, truth and stratum.
+
+    Coarse first, then finer where the table is small. Where a few far scores squeeze the others
+    into few bins, it is taken over the range of nearly all, the far ones in the outermost bins.
+    """
+    edges, bins, clipped = _span(decisions, attribute, scores), LARGE_BINS, False
+    for _ in range(4):
+        found = _binned(decisions, attribute, positive, (scores, lowest), edges, bins, clipped)
+        counts = found.values["n"][0].sum(axis=0)
+        share = np.cumsum(counts) / max(counts.sum(), 1.0)
+        inner = np.flatnonzero((share > 0.002) & (share < 0.998))
+        # Few occupied bins are discrete scores, or scores squeezed together: a closer look tells.
+        squeezed = inner.size <= bins // 10 and np.count_nonzero(counts) > 2 and inner.size > 0
+        if squeezed:
+            low = found.positions[max(inner[0] - 1, 0)] - found.width
+            high = found.positions[min(inner[-1] + 2, counts.size - 1)] + found.width
+            close = (low, high) if scores else (min(low, 0.0), max(high, 0.0))
+            squeezed = close[1] - close[0] < 0.5 * (edges[1] - edges[0])
+            if squeezed:
+                edges, clipped = close, True
+        fine = bins == BINS or counts.sum() > LARGE
+        if fine and not squeezed:
+            return found
+        bins = LARGE_BINS if counts.sum() > LARGE else BINS
+    return found
+
+
+def _span(decisions: Decisions, attribute: Attribute, scores: bool) -> tuple[float, float]:
+    roles = decisions.roles
+    low = decisions.survey.get(f"min:{roles.score}", 0.0)
+    high = decisions.survey.get(f"max:{roles.score}", 0.0)
+    if scores:
+        return low, high
+    if isinstance(roles.threshold, int | float):
+        cut = float(roles.threshold)
+        return min(low - cut, 0.0), max(high - cut, 0.0)
+    table = thresholds_by_group(decisions, attribute)
+    if not table:
+        return 0.0, 0.0
+    least = min(t for t, _ in table.values())
+    most = max(t for _, t in table.values())
+    return min(low - most, 0.0), max(high - least, 0.0)
+
+
+def thresholds_by_group(
+    decisions: Decisions, attribute: Attribute
+) -> dict[tuple[str | None, ...], tuple[float, float]]:
+    """Least and greatest threshold in force for each group, by the labels of its columns."""
+    groups = {f"group{i}": nw.col(c) for i, c in enumerate(attribute.columns)}
+    cut = decisions.threshold_expression()
+    cut = cut if isinstance(cut, nw.Expr) else nw.lit(float(cut))
+    frame = decisions.frame.select(
+        *(e.alias(k) for k, e in groups.items()), cut.cast(nw.Float64).alias("t")
+    )
+    columns = decisions.collect(
+        frame.group_by(*groups).agg(nw.col("t").min().alias("low"), nw.col("t").max().alias("high"))
+    )
+    found: dict[tuple[str | None, ...], tuple[float, float]] = {}
+    for i, (low, high) in enumerate(zip(columns["low"], columns["high"])):
+        if low is not None and low == low:
+            found[tuple(label(columns[k][i]) for k in groups)] = (float(low), float(high))
+    return found
+
+
+def _binned(
+    decisions: Decisions,
+    attribute: Attribute,
+    positive: str | None,
+    asked: tuple[bool, bool],
+    edges: tuple[float, float],
+    bins: int,
+    clipped: bool,
+) -> Margins:
+    low, high = edges
+    scores, lowest = asked
+    frame, keys = margin_frame(decisions, attribute, positive, scores=scores)
+    width = (high - low) / bins if high > low else 1.0
+    origin = low if scores else 0.0
+    first, last = floor((low - origin) / width), ceil((high - origin) / width)
+    scaled: Any = (nw.col("x") - origin) * (1.0 / width) if origin else nw.col("x") * (1.0 / width)
+    # The threshold has a cell of its own: bins reach up to it from below and start beyond it.
+    number = nw.when(nw.col("x") < origin).then(scaled.floor()).otherwise(scaled.ceil())
+    if clipped:
+        number = number.clip(first, last)
+    placed = frame.with_columns(number.cast(nw.Int32).alias("bin"))
+    sums: dict[str, nw.Expr] = {"y": nw.col("y")}
+    if positive is None:
+        sums["y2"] = nw.col("y") * nw.col("y")
+    if decisions.roles.weight or decisions.roles.review_share:
+        omega = nw.col("omega")
+        sums |= {"omega": omega, "omega_y": omega * nw.col("y")}
+        sums |= {"omega2": omega * omega, "omega2_y": omega * omega * nw.col("y")}
+    named = [e.alias(f"sum:{k}") for k, e in sums.items()]
+    wanted = [nw.col(f"sum:{k}").sum() for k in sums]
+    if lowest:
+        named.append(nw.col("x"))
+        wanted.append(nw.col("x").min().alias("lowest"))
+    selected = placed.select(*keys, "bin", *named)
+    columns = decisions.collect(selected.group_by(*keys, "bin").agg(nw.len().alias("n"), *wanted))
+    return _gathered(decisions, attribute, columns, keys, sums, origin, width, (first, last))
+
+
+def _gathered(
+    decisions: Decisions,
+    attribute: Attribute,
+    columns: Mapping[str, list[Any]],
+    keys: list[str],
+    sums: Mapping[str, Any],
+    origin: float,
+    width: float,
+    ends: tuple[int, int],
+) -> Margins:
+    """The engine's answer as arrays by (stratum, group, bin)."""
+    held = {"n": columns["n"], **{k: columns[f"sum:{k}"] for k in sums}}
+    numbers: dict[str, Sequence[float]] = {
+        k: [0.0 if v is None else v for v in values] for k, values in held.items()
+    }
+    tally = Tally.of({k: columns[k] for k in (*keys, "bin")}, numbers)
+    named = decisions.name_groups(tally, attribute)
+    bin_of = np.array([np.nan if b is None else b for b in columns["bin"]], dtype=float)
+    usable = np.isfinite(bin_of)
+    group = named.codes["group"]
+    raw = list(zip(*(columns[k] for k in keys if k.startswith("group"))))
+    raws = _first(raw, group, len(named.labels["group"]))
+    strata: tuple[str | None, ...] = (None, *named.labels.get("stratum", ()))
+    layer = named.codes["stratum"] if "stratum" in named.codes else np.full(len(group), -1)
+    stratum_raws = _first(columns.get("stratum", [None] * len(group)), layer, len(strata) - 1)
+    number = np.arange(ends[0], ends[1] + 1)
+    cells = number.size
+    shape = (len(strata), len(named.labels["group"]), cells)
+    use = usable & (group >= 0)
+    column = np.where(usable, bin_of, 0).astype(np.intp) - ends[0]
+    column = np.clip(column, 0, cells - 1)
+
+    def dense(values: FloatArray) -> FloatArray:
+        array = np.zeros(shape)
+        np.add.at(array[0], (group[use], column[use]), values[use])
+        inside = use & (layer >= 0)
+        np.add.at(array, (layer[inside] + 1, group[inside], column[inside]), values[inside])
+        return array
+
+    lowest = None
+    if "lowest" in columns:
+        lowest = np.full(shape[1:], np.inf)
+        least = np.array([np.inf if v is None else v for v in columns["lowest"]])
+        np.minimum.at(lowest, (group[use], column[use]), least[use])
+    values = {name: dense(array) for name, array in tally.sums.items()}
+    return Margins(
+        tally=named,
+        groups=named.labels["group"],
+        strata=strata,
+        keys=raws,
+        stratum_keys=stratum_raws,
+        values=values,
+        positions=origin + (number - 0.5 * np.sign(number)) * width,
+        width=width,
+        binary="y2" not in values or bool(np.array_equal(values["y2"], values["y"])),
+        unusable=int(tally.sums["n"][~usable & (group >= 0)].sum()),
+        lowest=lowest,
+    )
+
+
+def _first(raw: Sequence[Any], codes: NDArray[np.int64], size: int) -> tuple[Any, ...]:
+    """The raw value behind each code, from the first row that has it."""
+    found, where = np.unique(codes, return_index=True)
+    place = dict(zip(found.tolist(), where.tolist()))
+    return tuple(raw[place[code]] for code in range(size))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalSums:
+    """Sums of the local fit by cell, and the same by (cell, cluster) where there are clusters.
+
+    `window` holds by cell: Σω, Σωy and Σω² inside the bandwidth, every row alike.
+    """
+
+    moments: LocalMoments
+    window: FloatArray
+    cluster_weight: FloatArray | None = None
+    cluster_outcome: FloatArray | None = None
+    cluster_cell: NDArray[np.intp] | None = None
+    cluster: NDArray[np.intp] | None = None
+
+
+def local_sums(
+    decisions: Decisions,
+    attribute: Attribute,
+    *,
+    positive: str | None,
+    cells: Sequence[Mapping[str, Any]],
+    bandwidths: FloatArray,
+) -> LocalSums:
+    """The sums of the local quadratic for cells given by raw key values, each with its bandwidth.
+
+    Rows go by their truth, so 14 sums of powers give all 25 moments.
+    """
+    frame, _ = margin_frame(decisions, attribute, positive)
+    keys = list(cells[0])
+    wanted = np.flatnonzero(np.isfinite(bandwidths))
+    if not wanted.size:
+        return _collected(decisions, {}, cells, keys, weighted=False)
+    widest = float(bandwidths[wanted].max())
+    near = frame.filter((nw.col("x").abs() < widest) & ~nw.col("y").is_null())
+    if wanted.size == len(cells) and float(bandwidths.min()) == widest:
+        scaled = near.with_columns((nw.col("x") / widest).alias("u"))
+    else:
+        scale: Any = nw.lit(None, dtype=nw.Float64)
+        for i in wanted.tolist():
+            here = cell_condition(cells[i])
+            scale = nw.when(here).then(nw.lit(float(bandwidths[i]))).otherwise(scale)
+        scaled = near.with_columns((nw.col("x") / scale).alias("u"))
+        scaled = scaled.filter(nw.col("u").abs() < 1)
+    weighted = bool(decisions.roles.weight or decisions.roles.review_share)
+    sums = _powers(scaled, weighted)
+    by = [*keys, "y", *(["cluster"] if decisions.roles.cluster else [])]
+    names = ["below", *(f"w{k}" for k in range(5)), *(f"v{k}" for k in range(9))]
+    names += ["omega", "omega2"] if weighted else []
+    columns = decisions.collect(
+        sums.select(*by, *names)
+        .group_by(*by)
+        .agg(nw.len().alias("n"), *(nw.col(name).sum() for name in names))
+    )
+    return _collected(decisions, columns, cells, keys, weighted=weighted)
+
+
+def cell_condition(cell: Mapping[str, Any]) -> nw.Expr:
+    """Whether a row lies in the cell with these raw key values."""
+    parts = [
+        nw.col(name).is_null() if label(value) is None else nw.col(name) == value
+        for name, value in cell.items()
+    ]
+    found = parts[0]
+    for part in parts[1:]:
+        found = found & part
+    return found
+
+
+def _powers(frame: Frame, weighted: bool) -> Frame:
+    """The kernel weights and their products with powers of u, in stages that engines share."""
+    u, a = nw.col("u"), nw.col("u").abs()
+    staged = frame.with_columns(
+        (1.0 - a * a * a).alias("k"),
+        (u * u).alias("u2"),
+        (nw.col("x") < 0).cast(nw.Int64).alias("below"),
+    )
+    k = nw.col("k")
+    kernel = k * k * k
+    staged = staged.with_columns(
+        (kernel * nw.col("omega") if weighted else kernel).alias("w0"),
+        (u * nw.col("u2")).alias("u3"),
+        (nw.col("u2") * nw.col("u2")).alias("u4"),
+    )
+    if weighted:
+        staged = staged.with_columns((nw.col("omega") * nw.col("omega")).alias("omega2"))
+    w, u2, u3, u4 = (nw.col(name) for name in ("w0", "u2", "u3", "u4"))
+    powers = {1: u, 2: u2, 3: u3, 4: u4, 5: u4 * u, 6: u4 * u2, 7: u4 * u3, 8: u4 * u4}
+    staged = staged.with_columns(
+        (w * w).alias("v0"), *((w * powers[k]).alias(f"w{k}") for k in range(1, 5))
+    )
+    return staged.with_columns(*((nw.col("v0") * powers[k]).alias(f"v{k}") for k in range(1, 9)))
+
+
+def _collected(
+    decisions: Decisions,
+    columns: Mapping[str, list[Any]],
+    cells: Sequence[Mapping[str, Any]],
+    keys: list[str],
+    *,
+    weighted: bool,
+) -> LocalSums:
+    place = {tuple(label(cell[k]) for k in keys): i for i, cell in enumerate(cells)}
+    raw = list(zip(*(columns[k] for k in keys))) if columns else []
+    cell = np.array([place.get(tuple(map(label, row)), -1) for row in raw], dtype=np.intp)
+    use = cell >= 0
+    cell = cell[use]
+    truth = np.array(columns.get("y", []), dtype=float)[use]
+
+    def column(name: str) -> FloatArray:
+        return np.array(columns.get(name, []), dtype=float)[use]
+
+    def total(name: str, only: FloatArray | None = None) -> FloatArray:
+        values = column(name) if only is None else column(name) * only
+        return np.bincount(cell, values, minlength=len(cells)).astype(float)
+
+    def stacked(letter: str, highest: int, only: FloatArray | None = None) -> FloatArray:
+        return np.column_stack([total(f"{letter}{k}", only) for k in range(highest + 1)])
+
+    moments = LocalMoments(
+        n=total("n"),
+        n_below=total("below"),
+        weight=stacked("w", 4),
+        outcome=stacked("w", 2, truth),
+        squared=stacked("v", 8),
+        squared_outcome=stacked("v", 6, truth),
+    )
+    one, two = ("omega", "omega2") if weighted else ("n", "n")
+    window = np.column_stack([total(one), total(one, truth), total(two)])
+    if "cluster" not in columns:
+        return LocalSums(moments=moments, window=window)
+    names = [label(value) for value, kept in zip(columns["cluster"], use) if kept]
+    _, cluster = np.unique(np.array(names, dtype=str), return_inverse=True)
+    pairs, where = np.unique(np.column_stack([cell, cluster]), axis=0, return_inverse=True)
+
+    def by_pair(highest: int, only: FloatArray) -> FloatArray:
+        powers = [column(f"w{k}") * only for k in range(highest + 1)]
+        return np.column_stack(
+            [np.bincount(where.reshape(-1), p, minlength=len(pairs)) for p in powers]
+        )
+
+    return LocalSums(
+        moments=moments,
+        window=window,
+        cluster_weight=by_pair(4, np.ones(len(cell))),
+        cluster_outcome=by_pair(2, truth),
+        cluster_cell=pairs[:, 0].astype(np.intp),
+        cluster=pairs[:, 1].astype(np.intp),
+    )
