@@ -5,9 +5,8 @@ from typing import Any
 
 import narwhals as nw
 
-from evenhand.decisions.labels import label
+from evenhand.decisions.labels import label, spellings
 from evenhand.decisions.roles import Attribute
-from evenhand.decisions.score_tallies import spellings
 from evenhand.decisions.table import Decisions
 from evenhand.decisions.tally import Tally
 from evenhand.errors import DataError
@@ -46,11 +45,12 @@ def pair_counts(decisions: Decisions, attribute: Attribute | None) -> Tally:
 def matching_attribute(decisions: Decisions) -> Attribute | None:
     """The group column whose values the counterfactual decisions are named after.
 
-    Where several columns hold such values, the one that holds them in most rows.
+    Where several columns hold such values, the one that holds them in most rows. A single
+    group column is taken as it is: its tally shows whether the values occur in it.
     """
     alone = [a for a in decisions.roles.attributes if len(a.columns) == 1]
-    if not alone:
-        return None
+    if len(alone) < 2:
+        return alone[0] if alone else None
     words = [word for value in decisions.roles.counterfactual for word in spellings(value)]
     hits = [
         nw.col(a.columns[0]).cast(nw.String).is_in(words).cast(nw.Int64).alias(f"hit{i}")

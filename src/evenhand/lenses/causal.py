@@ -43,6 +43,8 @@ def measure(decisions: Decisions, options: Options) -> LensResult:
     evidence = _evidence(options)
     attribute = matching_attribute(decisions)
     tally = pair_counts(decisions, attribute)
+    if attribute and not set(tally.labels["group"]) & set(decisions.roles.counterfactual):
+        attribute = None
     values, notes = order_values(tally, decisions.roles, attribute, options)
     table = pair_table(tally, decisions.roles, values)
     excluded = left_out(table, decisions.roles)

@@ -12,7 +12,7 @@ from evenhand.decisions.table import Decisions
 from evenhand.decisions.tally import Tally
 from evenhand.lenses.catalogue import COUNTERFACTUAL_RATES
 from evenhand.lenses.lens import Options
-from evenhand.lenses.pairs import PairedGaps, PairTable, family_critical, flips, paired_gaps
+from evenhand.lenses.pairs import PairedGaps, PairFamily, PairTable, flips, paired_gaps
 from evenhand.lenses.rows import Rows, choose, words
 from evenhand.lenses.statistical import rule_name
 from evenhand.stats.estimate import FloatArray, critical
@@ -31,6 +31,7 @@ class PairRows:
     def __init__(self, table: PairTable, attribute: str, roles: Roles, options: Options) -> None:
         self.table, self.roles, self.options = table, roles, options
         self.z = critical(options.level)
+        self.family = PairFamily(table, level=options.level, seed=options.seed)
         self.shared = {
             "lens": LENS,
             "attribute": attribute,
@@ -58,10 +59,9 @@ class PairRows:
 
     def gap_rows(self) -> list[Rows]:
         """Every counterfactual rate gap, and its root mean square over more than two classes."""
-        level, seed = self.options.level, self.options.seed
         parts: list[Rows] = []
         for rate, gaps in self.gaps.items():
-            q = family_critical(self.table, rate, level=level, seed=seed)
+            q = self.family.critical(rate)
             low, high = agresti_min(gaps.gained, gaps.lost, gaps.n, z=self.z)
             family_low, family_high = agresti_min(gaps.gained, gaps.lost, gaps.n, z=q)
             p = np.where(gaps.cases > 0, mcnemar_mid_p(gaps.gained, gaps.lost), np.nan)
@@ -110,7 +110,6 @@ class PairRows:
 
     def flip_rows(self) -> list[Rows]:
         """The share of pairs decided differently: overall, and for or against each class."""
-        level, seed = self.options.level, self.options.seed
         share, n, cases = flips(self.table)
         low, high = wilson(share * n, n, z=self.z)
         # One number over all classes is a family of its own.
@@ -127,7 +126,7 @@ class PairRows:
             undefined=choose(cases == 0, NO_PAIRS),
         )
         gaps = self.gaps["selection_rate"]
-        q = family_critical(self.table, "selection_rate", level=level, seed=seed, flipped=True)
+        q = self.family.critical("selection_rate", flipped=True)
         moved = gaps.gained + gaps.lost
         low, high = wilson(moved, gaps.n, z=self.z)
         family_low, family_high = wilson(moved, gaps.n, z=q)
