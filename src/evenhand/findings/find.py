@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import log
 from typing import Any
 
 import numpy as np
 
+from evenhand.findings.cost_sentences import cost_sentence
 from evenhand.findings.sentences import TAGS, base_of, plural, row_sentence
 from evenhand.findings.swap_sentences import words_for
 from evenhand.findings.verdict import (
@@ -27,6 +29,8 @@ HEADLINES = (
     "false_positive_rate_gap",
     "accuracy_gap",
     "auc_gap",
+    "cost_ratio",
+    "cost_ratio_ratio",
     "counterfactual_selection_rate_gap",
     "counterfactual_true_positive_rate_gap",
     "counterfactual_false_positive_rate_gap",
@@ -85,7 +89,12 @@ def find(
     for (lens, attribute, measure), places in families.items():
         family = list(rows.take(np.array(places)))
         verdict = overall(row["verdict"] for row in family)
-        lead = leading([row for row in family if row["verdict"] == verdict] or family)
+        judged = [row for row in family if row["verdict"] == verdict] or family
+        lead = leading(judged)
+        costs = cost_sentence(family, lead) if measure == "cost_ratio" else None
+        if lead is None and costs is not None:
+            # Discrete scores leave a set of cost ratios: an interval without a value.
+            lead = judged[0]
         if lead is None:
             continue
         if verdict == NOT_ASSESSED and not _sure(lead):
@@ -98,7 +107,7 @@ def find(
                 lens=str(lens),
                 layer="implementation",
                 verdict=verdict,
-                sentence=row_sentence(lead, meaning=meaning) + more,
+                sentence=(costs or row_sentence(lead, meaning=meaning)) + more,
                 measure=str(measure),
                 attribute=attribute,
                 rows=tuple(places),
@@ -128,7 +137,7 @@ def leading(rows: list[dict[str, Any]]) -> dict[str, Any] | None:
         return None
 
     def rank(row: dict[str, Any]) -> tuple[bool, float]:
-        return (_sure(row), abs(row["value"] - _no_difference(row["measure"])))
+        return (_sure(row), _departure(row))
 
     return max(defined, key=rank)
 
@@ -160,7 +169,9 @@ def verdict_sentence(rows: Rows, verdict: str) -> str:
             "cannot be told from this data, and none is shown to lie outside its limit."
         )
     if verdict == WITHIN:
-        return f"{tag}: all {plural(total, 'comparison')} lie within their limits."
+        if total == 1:
+            return f"{tag}: the one comparison made lies within its limit."
+        return f"{tag}: all {total:,} comparisons lie within their limits."
     return f"{tag}: no limit was given, so nothing is judged. Set one with --limit or a charter."
 
 
@@ -193,6 +204,14 @@ def _sure(row: dict[str, Any]) -> bool:
     still = _no_difference(row["measure"])
     low, high = row["family_low"], row["family_high"]
     return low is not None and high is not None and bool(low > still or high < still)
+
+
+def _departure(row: dict[str, Any]) -> float:
+    """How far a row lies from no difference, or a cost ratio from the middle of its band."""
+    if CATALOGUE[row["measure"]].kind == "number" and row["limit_low"] and row["value"] > 0:
+        middle = (row["limit_low"] * row["limit_high"]) ** 0.5
+        return abs(log(row["value"] / middle))
+    return abs(float(row["value"]) - _no_difference(row["measure"]))
 
 
 def _no_difference(measure: str) -> float:

@@ -30,11 +30,15 @@ from evenhand.findings.verdict import (
     overall,
     read_limits,
 )
-from evenhand.lenses import causal, statistical
+from evenhand.lenses import causal, statistical, thresholds
 from evenhand.lenses.lens import LensResult, Options
 from evenhand.lenses.rows import Rows
 
-LENSES: dict[str, Any] = {"statistical": statistical, "causal": causal}
+LENSES: dict[str, Any] = {
+    "statistical": statistical,
+    "causal": causal,
+    "thresholds": thresholds,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,31 +6,32 @@ A sentence is made from the same row as the table beside it, and rounds as the t
 from collections.abc import Mapping
 from typing import Any
 
+from evenhand.findings.cost_sentences import cost_words
 from evenhand.findings.swap_sentences import swap_words
 
 Row = Mapping[str, Any]
 
-# {g} group, {r} reference, {c} class; {more} is filled from the sign of the difference.
+# {g} group, {r} reference, {c} class, {d} the class as decided; {more} is filled from the sign of the difference.
 _COMPARED = {
-    "selection_rate": "{g} is decided {c} {more} often than {r}",
-    "true_positive_rate": "where the truth is {c}, {g} is decided {c} {more} often than {r}",
+    "selection_rate": "{g} is decided {d} {more} often than {r}",
+    "true_positive_rate": "where the truth is {c}, {g} is decided {d} {more} often than {r}",
     "false_positive_rate": (
-        "where the truth is not {c}, {g} is decided {c} {more} often than {r}"
+        "where the truth is not {c}, {g} is decided {d} {more} often than {r}"
     ),
     "false_negative_rate": "where the truth is {c}, {g} is missed {more} often than {r}",
     "true_negative_rate": (
         "where the truth is not {c}, {g} is rightly spared it {more} often than {r}"
     ),
-    "precision": "a decision {c} is right {more} often for {g} than for {r}",
+    "precision": "a decision {d} is right {more} often for {g} than for {r}",
     "accuracy": "decisions on {c} are right {more} often for {g} than for {r}",
 }
 _SAME = {
-    "selection_rate": "{g} is decided {c} as often as {r}",
-    "true_positive_rate": "where the truth is {c}, {g} is decided {c} as often as {r}",
-    "false_positive_rate": "where the truth is not {c}, {g} is decided {c} as often as {r}",
+    "selection_rate": "{g} is decided {d} as often as {r}",
+    "true_positive_rate": "where the truth is {c}, {g} is decided {d} as often as {r}",
+    "false_positive_rate": "where the truth is not {c}, {g} is decided {d} as often as {r}",
     "false_negative_rate": "where the truth is {c}, {g} is missed as often as {r}",
     "true_negative_rate": "where the truth is not {c}, {g} is rightly spared it as often as {r}",
-    "precision": "a decision {c} is right as often for {g} as for {r}",
+    "precision": "a decision {d} is right as often for {g} as for {r}",
     "accuracy": "decisions on {c} are right as often for {g} as for {r}",
 }
 _OTHERS = {"<rest>": "everybody else", "<overall>": "people overall"}
@@ -131,7 +132,10 @@ def row_sentence(row: Row, *, meaning: Mapping[str, str] | None = None) -> str:
         cases += f" and {row['n_reference']:,.0f}"
     same = number(row["value"]) == "0.000"
     swapped = swap_words(row, _class(row["class"], meaning or {}), same=same)
-    if swapped is not None:
+    costs = cost_words(row, reference)
+    if costs is not None:
+        told, shown = costs
+    elif swapped is not None:
         told, shown = swapped, f"gap {signed(row['value'])}"
     elif base in _COMPARED:
         is_ratio = row["measure"].endswith("_ratio")
@@ -141,7 +145,8 @@ def row_sentence(row: Row, *, meaning: Mapping[str, str] | None = None) -> str:
         told = form.format(
             g=row["group"],
             r=reference,
-            c=_class(row["class"], meaning or {}),
+            c=f"'{row['class']}'",
+            d=_class(row["class"], meaning or {}),
             more="more" if value > 0 else "less",
         )
         shown = f"ratio {number(row['value'])}" if is_ratio else f"gap {signed(row['value'])}"

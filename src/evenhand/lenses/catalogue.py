@@ -99,6 +99,8 @@ def _thresholds() -> dict[str, str]:
         "implied_threshold_gap": "gap",
         "implied_threshold_corrected": "rate",
         "implied_threshold_window": "rate",
+        "prevalence_lowest_accepted": "rate",
+        "prevalence_highest_refused": "rate",
         "cost_ratio": "number",
         "cost_ratio_ratio": "ratio",
     }
@@ -107,7 +109,8 @@ def _thresholds() -> dict[str, str]:
 def _labelers() -> dict[str, str]:
     named = {"separation": "number", "criterion": "number", "prevalence": "rate"}
     gaps = {f"{name}_gap": "gap" for name in named}
-    implied = {k: v for k, v in _thresholds().items() if not k.endswith(("corrected", "window"))}
+    scored = ("corrected", "window", "accepted", "refused")
+    implied = {k: v for k, v in _thresholds().items() if not k.endswith(scored)}
     parts = {"cost_ratio_prevalence_part": "gap", "cost_ratio_behaviour_part": "gap"}
     return named | gaps | implied | parts
 

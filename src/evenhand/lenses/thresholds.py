@@ -107,7 +107,7 @@ def attribute_rows(
     names = found[0].groups
     reference = choose_reference(found[0], decisions.roles.reference.get(frame.attribute))
     expert = {
-        kind: _by_group(settings.get(f"truth_{kind}"), names)
+        kind: truth_rates(settings, kind, frame.attribute, names)
         for kind in ("sensitivity", "specificity")
     }
     contrasts = []
@@ -197,12 +197,29 @@ def _positive_number(settings: Mapping[str, Any], name: str) -> float | None:
     return found
 
 
-def _by_group(value: Any, groups: Iterable[str]) -> dict[str, float]:
-    if value is None:
-        return {}
-    if isinstance(value, Mapping):
-        return {str(name): float(rate) for name, rate in value.items()}
-    return {name: float(value) for name in groups}
+def truth_rates(
+    settings: Mapping[str, Any], kind: str, attribute: str, groups: Iterable[str]
+) -> dict[str, float]:
+    """Sensitivity or specificity of the truth by group, as settings give it or a charter does.
+
+    Examples:
+        >>> quality = {"all": {"sensitivity": 0.9}, "sex": {"f": {"sensitivity": 0.8}}}
+        >>> truth_rates({"truth_quality": quality}, "sensitivity", "sex", ["f", "m"])
+        {'f': 0.8, 'm': 0.9}
+    """
+    given = settings.get(f"truth_{kind}")
+    if isinstance(given, Mapping):
+        return {str(name): float(rate) for name, rate in given.items()}
+    if given is not None:
+        return {name: float(given) for name in groups}
+    quality = settings.get("truth_quality") or {}
+    own = quality.get(attribute, {})
+    found = {}
+    for name in groups:
+        known = own.get(name) or own.get("all") or quality.get("all")
+        if known is not None:
+            found[name] = float(known[kind])
+    return found
 
 
 def _known_groups(value: Any, setting: str, groups: set[str]) -> None:
