@@ -9,9 +9,12 @@ from evenhand.report.table import HEADERS, cells, chosen_rows, left_out
 def as_markdown(record: Mapping[str, Any]) -> str:
     """The verdict, the findings and the leading rows as Markdown."""
     lines = [f"### Evenhand: {_escape(record['sentence'])}", ""]
+    if record["charter"]:
+        lines += [_escape(record["charter"]["sentence"]), ""]
     marks = {"outside": "✗", "cannot tell": "?", "within": "✓", "not assessed": "·"}
     for finding in record["findings"]:
-        lines.append(f"- {marks[finding['verdict']]} {_escape(finding['sentence'])}")
+        who = f" ({finding['layer']}: {finding['owner']})" if finding["owner"] else ""
+        lines.append(f"- {marks[finding['verdict']]} {_escape(finding['sentence'] + who)}")
     lines += [f"- {_escape(note)}" for note in record["notes"]]
     rows, more = chosen_rows(record)
     if rows:

@@ -17,6 +17,8 @@ def show(record: Mapping[str, Any], console: Any) -> None:
 
     style = _STYLES[record["verdict"]]
     console.print(Text(record["sentence"], style=style.replace("dim", "bold")))
+    if record["charter"]:
+        console.print(Text(record["charter"]["sentence"]))
     data = record["data"]
     rows = f"{data['rows']:,} rows of " if data["rows"] is not None else ""
     console.print(Text(f"{rows}{data['source']}, {record['made']['engine']}.", style="dim"))
@@ -25,6 +27,8 @@ def show(record: Mapping[str, Any], console: Any) -> None:
         mark = {"outside": "✗", "cannot tell": "?", "within": "✓"}.get(finding["verdict"], "·")
         line = Text(f"{mark} ", style=_STYLES[finding["verdict"]])
         line.append(finding["sentence"], style="default")
+        if finding["owner"]:
+            line.append(f" ({finding['layer']}: {finding['owner']})", style="dim")
         console.print(line)
     for note in record["notes"]:
         console.print(Text(f"! {note}", style="yellow"))
