@@ -427,8 +427,8 @@ def test_policy_group() -> None:
 def test_policy_error() -> None:
     refused(
         DataError,
-        "missing='error' and the data has 3 rows with no gender, 1 row with no decision, 5 rows with "
-        "no truth. Fill them in, or choose missing='drop' or 'group'.",
+        "missing='error' and the data has 3 rows with no gender, 1 row with no decision, 5 rows "
+        "with no truth. Fill them in, or choose missing='drop' or 'group'.",
         HOLES,
         missing="error",
     )

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from evenhand.lenses.confusion import Confusion
 from evenhand.lenses.group_rates import GroupRates
-from evenhand.lenses.rows import Rows, choose, words
+from evenhand.lenses.rows import Column, Rows, choose, words
 from evenhand.stats.estimate import FloatArray, critical
 from evenhand.stats.families import benjamini_hochberg, group_normals, max_t_quantile, sidak
 from evenhand.stats.rates import koopman, miettinen_nurminen_p, newcombe, wilson
@@ -15,6 +15,8 @@ from evenhand.stats.rates import koopman, miettinen_nurminen_p, newcombe, wilson
 DRAWS = 1_000
 NOBODY = "no cases in the group"
 NO_REFERENCE = "no cases in the reference"
+WEIGHTLESS = "all cases in the group have weight 0"
+WEIGHTLESS_REFERENCE = "all cases in the reference have weight 0"
 REFERENCE_ZERO = "the reference's rate is 0"
 # Rates that mirror another have the same law up to sign.
 MIRRORS = {"false_negative_rate": "true_positive_rate", "true_negative_rate": "false_positive_rate"}
@@ -70,7 +72,6 @@ def rate_rows(setting: Setting, rate: str, rates: GroupRates) -> Rows:
     q = _sidak_values(setting, rates.variance)
     low, high = wilson(*rates.effective(setting.z), z=setting.z)
     family_low, family_high = wilson(*rates.effective(q), z=q)
-    empty = rates.cases == 0
     return setting.block(
         rates.value.shape,
         measure=rate,
@@ -84,7 +85,7 @@ def rate_rows(setting: Setting, rate: str, rates: GroupRates) -> Rows:
         family_high=family_high,
         n=rates.cases,
         method=_method("wilson", rates.kind),
-        undefined=choose(empty, NOBODY, None),
+        undefined=_nothing(rates, NOBODY, WEIGHTLESS),
     )
 
 
@@ -116,7 +117,8 @@ def comparison_rows(setting: Setting, rate: str, pairing: Pairing, noise: Noise)
     counts = (*left.effective(z), *right.effective(z))
     p = miettinen_nurminen_p(*counts)
     adjusted = np.stack([benjamini_hochberg(stratum) for stratum in p])
-    reason = choose(left.cases == 0, NOBODY, choose(right.cases == 0, NO_REFERENCE))
+    theirs = _nothing(right, NO_REFERENCE, WEIGHTLESS_REFERENCE)
+    reason = choose(left.mass > 0, theirs, _nothing(left, NOBODY, WEIGHTLESS))
     shared = {
         "class": words(setting.classes),
         "group": words([setting.groups[i] for i in pairing.index])[:, None],
@@ -202,6 +204,11 @@ def _sidak_values(setting: Setting, variance: FloatArray) -> FloatArray:
     members = (variance > 0).reshape(len(variance), -1).sum(axis=1)
     found = [sidak(setting.level, members=int(count)) for count in members]
     return np.array(found).reshape(-1, 1, 1)
+
+
+def _nothing(rates: GroupRates, nobody: str, weightless: str) -> Column:
+    """Why a rate has nothing to go by, or None where it has."""
+    return choose(rates.cases == 0, nobody, choose(rates.mass > 0, None, weightless))
 
 
 def _method(name: str, kind: str) -> str:
