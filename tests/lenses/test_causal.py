@@ -304,6 +304,38 @@ def test_intervals_cover_marginally_and_as_a_family():
     assert 0.93 <= family.reshape(tables, 3).all(axis=1).mean() <= 0.98
 
 
+@pytest.mark.parametrize(
+    ("classes", "pairs", "gained", "lost"),
+    [(4, 50, 0.01, 0.0), (4, 100, 0.003, 0.0), (4, 60, 0.1, 0.05), (8, 150, 0.02, 0.02)],
+)
+def test_root_mean_square_covers_even_where_hardly_a_pair_flips(classes, pairs, gained, lost):
+    # 250 tables as strata; every class gains with the first chance and loses with the second,
+    # so that the root mean square is their difference.
+    random = np.random.default_rng(16)
+    tables = 250
+    shape = (tables, classes, pairs)
+    move = random.choice([1, -1, 0], p=[gained, lost, 1 - gained - lost], size=shape)
+    truth = np.broadcast_to(np.arange(classes)[:, None], shape)
+    other = (truth + 1) % classes
+    names = np.array(list("abcdefgh"))
+    table = pl.DataFrame(
+        {
+            "truth": names[truth].ravel(),
+            "decision@f": names[np.where(move < 0, other, truth)].ravel(),
+            "decision@m": names[np.where(move > 0, other, truth)].ravel(),
+            "table": np.broadcast_to(np.arange(tables)[:, None, None], shape).ravel(),
+        }
+    )
+    rows = look(
+        table, truth="truth", stratum="table", settings={"counterfactual_reference": "m"}
+    ).rows.where(measure="counterfactual_true_positive_rate_gap_rms")
+    inside = np.array([s is not None for s in rows["stratum"]])
+    true = gained - lost
+    covers = ((rows["low"] <= true + 1e-12) & (true <= rows["high"]))[inside]
+    assert len(covers) == tables
+    assert covers.mean() >= 0.92
+
+
 def test_clustered_intervals_cover():
     # 400 tables of 40 authors with 5 texts each: an author's texts flip together.
     random = np.random.default_rng(12)
@@ -484,7 +516,9 @@ def test_gaps_of_three_values_add_up():
 # ---- engines ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("engine", ["duckdb", "pandas", "pyarrow"])
+@pytest.mark.parametrize(
+    "engine", ["duckdb", "pandas", "pyarrow", pytest.param("spark", marks=pytest.mark.heavy)]
+)
 def test_engines_agree(engine, tmp_path):
     table = biographies(n=700, causal_path=0.4, spurious_path=0.3, seed=10)
     random = np.random.default_rng(1)
@@ -499,8 +533,10 @@ def test_engines_agree(engine, tmp_path):
     frame.write_parquet(tmp_path / "scored.parquet")
     roles = {"truth": "title", "group": "gender", "decision": "decision", "text": "bio"}
     expected = look(frame.lazy(), settings={"evidence": 2}, **roles)
-    if engine == "duckdb":
-        decisions = Decisions(str(tmp_path / "scored.parquet"), engine="duckdb", **roles)
+    if engine in {"duckdb", "spark"}:
+        decisions = Decisions(
+            str(tmp_path / "scored.parquet"), engine=engine, spark_master="local[2]", **roles
+        )
     else:
         native = frame.to_pandas() if engine == "pandas" else frame.to_arrow()
         decisions = Decisions(native, **roles)

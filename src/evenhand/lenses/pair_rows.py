@@ -88,6 +88,8 @@ class PairRows:
 
     def _size_rows(self, rate: str, gaps: PairedGaps) -> list[Rows]:
         size = rms(gaps.value, gaps.variance, z=self.z)
+        wide = rms(gaps.value, gaps.cautious_variance, z=self.z)
+        low, high = np.minimum(size.low, wide.low), np.maximum(size.high, wide.high)
         total = len(self.table.classes)
         skipped = total - size.n_used
         shared = {
@@ -99,8 +101,7 @@ class PairRows:
                 "moments",
             ),
         }
-        ends = {"low": size.low, "high": size.high}
-        ends |= {"family_low": size.low, "family_high": size.high}
+        ends = {"low": low, "high": high, "family_low": low, "family_high": high}
         name, shape = f"counterfactual_{rate}_gap_rms", size.value.shape
         return [
             self.block(shape, measure=name, value=size.value, **ends, **shared),

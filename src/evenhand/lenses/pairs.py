@@ -92,6 +92,16 @@ class PairedGaps:
             moved = (self.gained + self.lost) / self.n
             return np.where(self.n > 1, (moved - self.value**2) / (self.n - 1), np.nan)
 
+    @property
+    def cautious_variance(self) -> FloatArray:
+        """The same, with Agresti and Min's half pairs where no pair differs.
+
+        A class without a flip has a variance of 0 and would make intervals of no width.
+        """
+        with np.errstate(all="ignore"):
+            still = (self.n > 1) & (self.gained + self.lost == 0)
+            return np.where(still, 1 / (self.n + 2) ** 2, self.variance)
+
 
 def pair_table(tally: Tally, roles: Roles, values: Sequence[str]) -> PairTable:
     """The tally with truth and every decision brought to the same classes; reference first."""
