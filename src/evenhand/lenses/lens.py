@@ -1,5 +1,6 @@
 """What every lens is asked for, and what it gives back."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,3 +30,29 @@ class LensResult:
     notes: tuple[str, ...] = ()
     details: dict[str, Any] = field(default_factory=dict)
     tallies: tuple[Tally, ...] = ()
+
+
+def setting_for(settings: Mapping[str, Any], name: str, attribute: str, group: str | None) -> Any:
+    """The setting that holds for a group: its own, its attribute's, everybody's, or None.
+
+    A setting is one value, values by group, or as a charter nests them: `all` and by attribute.
+
+    Examples:
+        >>> nested = {"prevalence": {"all": 0.02, "gender": {"female": 0.03}}}
+        >>> [setting_for(nested, "prevalence", "gender", group) for group in ("female", "male")]
+        [0.03, 0.02]
+        >>> setting_for({"prevalence": {"f": 0.1}}, "prevalence", "sex", "f")
+        0.1
+    """
+    value = settings.get(name)
+    if not isinstance(value, Mapping):
+        return value
+    own = value.get(attribute)
+    if isinstance(own, Mapping):
+        if group in own:
+            return own[group]
+        if "all" in own:
+            return own["all"]
+    elif group in value:
+        return value[group]
+    return value.get("all")
