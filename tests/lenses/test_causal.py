@@ -17,6 +17,7 @@ from evenhand.lenses import causal, statistical
 from evenhand.lenses.lens import LensResult, Options
 from evenhand.lenses.pairs import pair_table
 from evenhand.lenses.quadrant import statistical_gaps
+from evenhand.simulate.causal import paired_decisions
 
 ORACLES = json.loads((Path(__file__).parents[1] / "oracles" / "oracles.json").read_text())
 NUMBERS = ("value", "low", "high", "family_low", "family_high", "n", "p", "p_adjusted")
@@ -275,6 +276,30 @@ def test_statistical_side_of_the_quadrant_is_the_statistical_lens():
         (row,) = rows.where(measure=measure, class_=found["class"][i], reference="male")
         told = [found[f"statistical{end}"][i] for end in ("", "_low", "_high")]
         assert told == [row["value"], row["family_low"], row["family_high"]]
+
+
+@pytest.mark.parametrize(
+    ("gamma", "delta"),
+    [
+        ((0.0, 0.0, 0.0), (2.0, 0.0, -2.0)),
+        ((1.0, 0.0, -1.0), (0.0, 0.0, 0.0)),
+        ((-0.6, 0.0, 0.6), (2.0, 0.0, -2.0)),
+    ],
+)
+def test_planted_gaps_are_found(gamma, delta):
+    made = paired_decisions(20_000, gamma=gamma, delta=delta, female_share=0.4, seed=17)
+    result = look(made.frame, truth="truth", group="gender", reference="male")
+    found = result.details["quadrant"]
+    for i, (measure, name) in enumerate(zip(found["measure"], found["class"])):
+        if measure != "true_positive_rate_gap":
+            continue
+        for side in ("statistical", "counterfactual"):
+            planted = made.planted[name][f"{side}_gap"]
+            assert found[f"{side}_low"][i] <= planted <= found[f"{side}_high"][i]
+        if not any(gamma):
+            assert found["counterfactual"][i] == 0
+        if any(gamma) and any(delta) and gamma["abc".index(name)]:
+            assert found["signs"][i] == "surely disagree"
 
 
 # ---- coverage -----------------------------------------------------------------------------
