@@ -81,9 +81,9 @@ FIRST_NAMES = {
     "female": """Alice Amara Anna Beatriz Carla Clara Dana Elena Emma Fatima Grace Hana Ines Irene
         Joanna Julia Karen Laura Leila Lucia Maria Mei Monica Nadia Nina Olga Paula Priya Rosa Ruth
         Sara Sofia Susan Tanya Vera Yuki""",
-    "male": """Adam Ahmed Albert Andre Boris Carlos Daniel David Diego Edward Emil Felix Frank
-        George Hassan Hugo Ivan James Jorge Karl Kenji Leo Luis Marco Martin Miguel Nils Omar Oscar Paul
-        Peter Rahul Robert Samuel Thomas Victor""",
+    "male": """Adam Ahmed Albert Andre Boris Carlos Daniel David Diego Edward Emil Felix
+        Frank George Hassan Hugo Ivan James Jorge Karl Kenji Leo Luis Marco Martin Miguel Nils Omar
+        Oscar Paul Peter Rahul Robert Samuel Thomas Victor""",
 }
 
 _SURNAMES = """
@@ -109,7 +109,7 @@ SENTENCES = (
     ),
     (
         "{Ms} lives in a town by the sea and describes {herself} as curious about %s, %s and %s.",
-        "{Ms} taught {herself} a good deal about %s and %s before moving on to %s and other things.",
+        "{Ms} taught {herself} a good deal about %s and %s before moving on to %s and others.",
         "{Ms} grew up near the border and found {herself} drawn to %s, to %s and later to %s.",
     ),
     (

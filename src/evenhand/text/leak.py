@@ -27,42 +27,45 @@ def leak_probe(
 ) -> Estimate:
     """Cross-validated AUC of telling swapped from original texts; 0.5 is a swap without traces.
 
-    Every changed text is used twice, as it is and exchanged for the next value, both in the same
-    fold. Content and group therefore tell nothing: only traces of the swap do (a wrong "him", a
-    title nobody uses). Words and pairs of words, logistic regression.
+    Texts are used twice, as they are and exchanged for the next value, both in the same fold, and
+    as many of each value. Content and group therefore tell nothing: only traces of the swap do (a
+    wrong "him", a title nobody uses). Words and pairs of words, logistic regression.
 
     Examples:
         >>> from evenhand.text.lexicon import load_lexicon
         >>> print(leak_probe(["He ran."], lexicon=load_lexicon("gender_pronouns")))
-        undefined: only 1 text is changed by the swap; the probe needs 50
+        undefined: the swap changes only 0 texts of female; the probe needs 50
     """
-    originals, swapped = _pairs(texts, lexicon=lexicon, sources=sources)
-    n = len(originals)
-    if n < _FEWEST:
-        noun = "text is" if n == 1 else "texts are"
-        reason = f"only {n} {noun} changed by the swap; the probe needs {_FEWEST}"
-        return Estimate.none(reason, level=level, n=n)
+    found = _pairs(texts, lexicon=lexicon, sources=sources)
+    fewest = min(len(each) for each in found.values())
+    if fewest < _FEWEST:
+        value = min(found, key=lambda value: len(found[value]))
+        reason = f"the swap changes only {fewest} texts of {value}; the probe needs {_FEWEST}"
+        return Estimate.none(reason, level=level, n=fewest)
     generator = np.random.default_rng(seed)
-    order = generator.permutation(n)[:most]
-    original, changed = ([each[row] for row in order] for each in (originals, swapped))
-    fold = np.arange(len(order)) % folds
-    scores = _scores(original, changed, fold)
+    size = min(fewest, most // len(found))
+    # As many of each value: otherwise the commoner pronoun would tell the originals.
+    pairs = [
+        each[row] for each in found.values() for row in generator.permutation(len(each))[:size]
+    ]
+    pairs = [pairs[row] for row in generator.permutation(len(pairs))]
+    fold = np.arange(len(pairs)) % folds
+    scores = _scores([old for old, _ in pairs], [new for _, new in pairs], fold)
     return _paired_auc(scores[0], scores[1], level=level)
 
 
 def _pairs(
     texts: Sequence[str | None], *, lexicon: Lexicon, sources: Sequence[str | None] | None
-) -> tuple[list[str], list[str]]:
-    """Each text that changes, and itself exchanged for the value after its own."""
-    originals, swapped = [], []
+) -> dict[str, list[tuple[str, str]]]:
+    """By value, each text that changes and itself exchanged for another value."""
+    found: dict[str, list[tuple[str, str]]] = {value: [] for value in lexicon.values}
     for to, source in pairwise((*lexicon.values, lexicon.values[0])):
         done = swap_texts(texts, to=to, lexicon=lexicon, sources=sources)
         for row in np.flatnonzero(done.changed).tolist():
             text, new = texts[row], done.texts[row]
             if done.values[row] == source and text is not None and new is not None:
-                originals.append(text)
-                swapped.append(new)
-    return originals, swapped
+                found[source].append((text, new))
+    return found
 
 
 def _scores(original: list[str], changed: list[str], fold: NDArray[np.int64]) -> FloatArray:
