@@ -35,6 +35,8 @@ from evenhand.stats.local import cluster_fit
 
 # Rows for each distinct score before few scores are called discrete rather than a small sample.
 ROWS_PER_VALUE = 3
+# Rows from which a verdict may be given at all.
+TOLD_FROM = 50
 # Every cell is one branch of the expression that gives a row its bandwidth.
 MOST_EXACT_CELLS = 200
 
@@ -58,14 +60,14 @@ class Margin:
 
     @property
     def n(self) -> FloatArray:
-        """Rows inside the bandwidth; where too few of them are effective, those that are.
+        """Rows inside the bandwidth; where too few of many are effective, those that are.
 
-        Sampling weights can leave many rows that say little: the floor on cases then has to see
-        the effective ones. Ten and more are shown, so the value itself stays.
+        Sampling weights can leave many rows that say little: the floor on cases, under which
+        nothing can be told, then has to see the effective ones. Ten and more stay shown.
         """
-        few = self.found.n_effective < FEWEST_EFFECTIVE
-        effective = np.minimum(self.found.n, np.maximum(np.floor(self.found.n_effective), 10.0))
-        return np.where(few, effective, self.found.n)
+        rows, effective = self.found.n, np.floor(self.found.n_effective)
+        few = (effective < FEWEST_EFFECTIVE) & (rows >= TOLD_FROM)
+        return np.where(few, np.maximum(effective, 10.0), rows)
 
     @property
     def undefined(self) -> list[str | None]:
