@@ -177,9 +177,11 @@ def _open_spark(paths: list[str], kind: str, master: str) -> Any:
         return session.read.csv(absolute, header=True, inferSchema=True)
     if kind == "jsonl":
         return session.read.json(absolute)
-    import pyarrow.dataset
+    import polars as pl
 
-    return session.createDataFrame(pyarrow.dataset.dataset(absolute, format="ipc").to_table())
+    # Spark knows neither string views nor dictionaries: plain types only.
+    plain = pl.scan_ipc(absolute).with_columns(pl.selectors.categorical().cast(pl.String))
+    return session.createDataFrame(plain.collect().to_arrow(compat_level=pl.CompatLevel.oldest()))
 
 
 def _from_arrays(data: Mapping[str, Any]) -> Frame:
@@ -209,6 +211,6 @@ def _from_frame(data: Any) -> tuple[Frame, str, str]:
         # PyArrow cannot rank within groups; Polars reads the same memory without a copy.
         import polars as pl
 
-        return nw.from_native(pl.from_arrow(data).lazy()), source, "polars"
+        return nw.from_native(pl.DataFrame(data).lazy()), source, "polars"
     engine = {"pyspark": "spark"}.get(name, name)
     return frame.lazy(), source, engine
