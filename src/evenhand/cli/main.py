@@ -13,6 +13,9 @@ COMMANDS = {
     "demo": "evenhand.cli.demo:demo_command",
     "plan": "evenhand.cli.plan:plan_command",
     "charter": "evenhand.cli.charter:charter_command",
+    "swap": "evenhand.cli.swap:swap_command",
+    "score": "evenhand.cli.score:score_command",
+    "norms": "evenhand.cli.norms:norms_command",
     "verify": "evenhand.cli.verify:verify_command",
 }
 HELP = {
@@ -20,6 +23,9 @@ HELP = {
     "demo": "Simulate decisions with a planted bias and audit them.",
     "plan": "Cases needed before collecting any.",
     "charter": "Write, check and show the file that records the chosen trade-offs.",
+    "swap": "Rewrite texts under each value of a group: counterfactual texts.",
+    "score": "Score texts, and their counterfactuals, with a model.",
+    "norms": "Learn how typical of a group a text looks, and score it.",
     "verify": "Recompute the shared rates with other tools that are installed.",
 }
 
