@@ -79,6 +79,10 @@ def find(
     bound = set(rows["measure"][limited])
     headline = np.isin(rows["measure"].astype(str), [m for m in HEADLINES if m not in bound])
     headline &= judged_rows(rows, positive)
+    # Nobody asked for each stratum: many of them would show a gap by chance alone.
+    headline &= np.array(
+        [stratum in (None, "<summary>") for stratum in rows["stratum"]], dtype=bool
+    )
     families: dict[tuple[Any, ...], list[int]] = {}
     for i in np.flatnonzero(limited | headline):
         key = (rows["lens"][i], rows["attribute"][i], rows["measure"][i])

@@ -165,19 +165,28 @@ def conclude(
     known = (details.get(lens, {}).get("positive") for lens in ("statistical", "causal"))
     positive = next((name for name in known if name is not None), None)
     rows = judge(Rows.concatenate(result.rows for result in results), limits, positive=positive)
-    shown = rows if keep_small else hide_small(rows)
+    # Small cells may be kept in the record, but nobody is told of them in a sentence.
+    hidden = hide_small(rows)
+    shown = rows if keep_small else hidden
     excluded: dict[str, int] = {}
     for result in results:
         excluded |= result.excluded
     tallies = [tally for result in results for tally in result.tallies]
     marks = sha256("".join(t.fingerprint() for t in tallies).encode()).hexdigest()[:16]
-    findings = find(shown, positive=positive, positive_is=decisions.roles.positive_is)
+    findings = find(hidden, positive=positive, positive_is=decisions.roles.positive_is)
     told = charter_findings(charter, shown, today=datetime.now(UTC).date())
     return Audit(
         rows=shown,
         findings=(*assigned(findings, charter), *told),
         verdict=overall(v for v in shown["verdict"].tolist() if v != NOT_ASSESSED),
-        notes=tuple(dict.fromkeys(note for result in results for note in result.notes)),
+        notes=tuple(
+            dict.fromkeys(
+                [
+                    *(note for result in results for note in result.notes),
+                    *unmet_limits(rows, limits),
+                ]
+            )
+        ),
         made=made,
         data={
             "source": decisions.source,
@@ -190,6 +199,16 @@ def conclude(
         charter=charter.plain() if charter else None,
         details=details,
     )
+
+
+def unmet_limits(rows: Rows, limits: Iterable[Limit]) -> list[str]:
+    """Sentences on limits that nothing in the results could be held against."""
+    measured = set(rows["measure"][rows["verdict"] != NOT_ASSESSED])
+    return [
+        f"The limit on {limit.measure} was not assessed: nothing in this table gives that measure."
+        for limit in limits
+        if limit.measure not in measured
+    ]
 
 
 def choose_lenses(decisions: Decisions, asked: Iterable[str] | None) -> list[str]:

@@ -2,10 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import isfinite
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.errors import UsageError
 from evenhand.lenses.catalogue import CATALOGUE, limit_band
 from evenhand.lenses.rows import Rows, choose
 from evenhand.stats.estimate import critical
@@ -20,6 +23,8 @@ WITHIN, OUTSIDE, CANNOT_TELL, NOT_ASSESSED = "within", "outside", "cannot tell",
 HIDDEN_UNDER, UNTOLD_UNDER = 10, 50
 # Measures whose n counts classes or groups, not cases: the floors on cases do not apply to them.
 COUNTED_OTHERWISE = ("_rms", "_rms_corrected", "_spread", "_spread_corrected", "_null_level")
+_NUMBERS = ("value", "low", "high", "family_low", "family_high", "p", "p_adjusted")
+_HIDDEN = f"fewer than {HIDDEN_UNDER} cases: hidden"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +48,11 @@ def read_limits(limits: Mapping[str, object] | None) -> list[Limit]:
     found = []
     for name, value in (limits or {}).items():
         low, high = limit_band(name, str(value))
+        if not (isfinite(low) and isfinite(high)):
+            raise UsageError(
+                f"limit {name}={value} has no end on one side, so nothing could be judged. "
+                f"Write both ends, such as {name}=-1:0.05."
+            )
         found.append(Limit(measure=name, low=low, high=high))
     return found
 
@@ -105,12 +115,20 @@ def hide_small(rows: Rows) -> Rows:
     hide = small(rows, under=HIDDEN_UNDER)
     if not hide.any():
         return rows
-    numbers = ("value", "low", "high", "family_low", "family_high", "p", "p_adjusted")
-    changed = {name: np.where(hide, np.nan, rows[name]) for name in numbers}
+    changed = {name: np.where(hide, np.nan, rows[name]) for name in _NUMBERS}
     # A rate without any case is undefined for everybody to see; only real small cells are hidden.
     unsaid = np.array([reason is None for reason in rows["undefined"]], dtype=bool)
-    reason = choose(hide & unsaid, f"fewer than {HIDDEN_UNDER} cases: hidden", rows["undefined"])
+    reason = choose(hide & unsaid, _HIDDEN, rows["undefined"])
     return rows.replace(**changed, undefined=reason)
+
+
+def hide_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """One plain row as people may be shown it, without the numbers of a small cell."""
+    counts = [row[name] for name in ("n", "n_reference") if row[name] is not None]
+    exempt = str(row["measure"]).endswith(COUNTED_OTHERWISE)
+    if exempt or row["value"] is None or not any(count < HIDDEN_UNDER for count in counts):
+        return row
+    return {**row, **dict.fromkeys(_NUMBERS), "undefined": _HIDDEN}
 
 
 def overall(verdicts: Iterable[str]) -> str:

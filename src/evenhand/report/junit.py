@@ -1,15 +1,19 @@
 """A record as JUnit XML: a test case for each limited row, so that passes show too."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 from xml.etree import ElementTree
 
 from evenhand.findings.sentences import row_sentence
+from evenhand.findings.verdict import hide_row
+
+_FORBIDDEN = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def as_junit(record: Mapping[str, Any]) -> str:
     """JUnit XML: outside is a failure, cannot tell is skipped, within passes."""
-    rows = [row for row in record["results"] if row["verdict"] != "not assessed"]
+    rows = [hide_row(row) for row in record["results"] if row["verdict"] != "not assessed"]
     counts = {
         "tests": len(rows),
         "failures": sum(row["verdict"] == "outside" for row in rows),
@@ -23,7 +27,7 @@ def as_junit(record: Mapping[str, Any]) -> str:
         case = ElementTree.SubElement(
             suite,
             "testcase",
-            {"classname": f"{row['lens']}.{row['attribute']}", "name": _clean(name)},
+            {"classname": _clean(f"{row['lens']}.{row['attribute']}"), "name": _clean(name)},
         )
         told = _clean(row_sentence(row))
         if row["verdict"] == "outside":
@@ -39,5 +43,5 @@ def _texts(counts: Mapping[str, int]) -> dict[str, str]:
 
 
 def _clean(text: str) -> str:
-    """Without the control characters that XML cannot carry."""
-    return "".join(c for c in text if c in "\t\n\r" or ord(c) >= 32)
+    """Without the characters that XML cannot carry: controls, surrogates, non-characters."""
+    return _FORBIDDEN.sub("", text)

@@ -23,7 +23,7 @@ def as_markdown(record: Mapping[str, Any]) -> str:
     if more:
         lines += ["", f"{more:,} more rows are in the record."]
     data, made = record["data"], record["made"]
-    lines += ["", *left_out(record)]
+    lines += ["", *(_escape(sentence) for sentence in left_out(record))]
     lines.append(
         f"Intervals hold at {made['level']:.0%} for all classes and groups of a measure together. "
         f"Evenhand {made['version']}, fingerprint {data['fingerprint']}."
@@ -34,4 +34,4 @@ def as_markdown(record: Mapping[str, Any]) -> str:
 def _escape(text: str) -> str:
     for mark in "\\`*_[]<>|":
         text = text.replace(mark, f"\\{mark}")
-    return text.replace("\n", " ")
+    return " ".join(text.split())

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from evenhand.findings.sentences import interval, number, signed, words
+from evenhand.findings.verdict import hide_row
 
 Row = Mapping[str, Any]
 HEADERS = ("measure", "class", "group", "against", "value", "interval", "n", "verdict")
@@ -23,18 +24,19 @@ def chosen_rows(record: Mapping[str, Any], *, most: int = 20) -> tuple[list[Row]
     Where limits are set, the rows that have one: outside, then cannot tell, then within.
     Otherwise the headline gaps to the reference, of the positive class where there are two.
     """
-    rows = record["results"]
+    rows = [hide_row(row) for row in record["results"]]
     limited = [row for row in rows if row["verdict"] != "not assessed"]
     if limited:
         chosen = sorted(limited, key=lambda row: (_ORDER[row["verdict"]], -_size(row)))
     else:
         positive = record["details"].get("statistical", {}).get("positive")
+        named = {_family(row) for row in rows if row["reference"] != "<rest>"}
         chosen = [
             row
             for row in rows
             if (row["measure"] in HEADLINES or row["lens"] != "statistical")
             and row["stratum"] in (None, "<summary>")
-            and row["reference"] != "<rest>"
+            and (row["reference"] != "<rest>" or _family(row) not in named)
             and (positive is None or row["class"] in (positive, None))
         ]
         chosen.sort(key=lambda row: (_headline(row["measure"]), -_size(row)))
@@ -66,7 +68,7 @@ def impact_ratios(record: Mapping[str, Any]) -> list[Row]:
     positive = record["details"].get("statistical", {}).get("positive")
     return [
         row
-        for row in record["results"]
+        for row in map(hide_row, record["results"])
         if row["measure"] == "impact_ratio"
         and row["stratum"] is None
         and row["value"] is not None
@@ -79,6 +81,10 @@ def left_out(record: Mapping[str, Any]) -> Iterable[str]:
     for item in record["data"]["excluded"]:
         rows = f"{item['rows']:,} {'row' if item['rows'] == 1 else 'rows'}"
         yield f"{rows} left out: {item['reason']}."
+
+
+def _family(row: Row) -> tuple[Any, ...]:
+    return row["lens"], row["attribute"], row["measure"]
 
 
 def _headline(measure: str) -> int:

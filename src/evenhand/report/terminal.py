@@ -52,7 +52,8 @@ def as_text(record: Mapping[str, Any]) -> str:
     from rich.console import Console
 
     out = io.StringIO()
-    show(record, Console(file=out, width=WIDTH, no_color=True, highlight=False, soft_wrap=False))
+    plain = Console(file=out, width=WIDTH, force_terminal=False, color_system=None, highlight=False)
+    show(record, plain)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
 
 
