@@ -9,7 +9,13 @@ from evenhand.lenses.confusion import Confusion
 from evenhand.lenses.group_rates import GroupRates
 from evenhand.lenses.rows import Column, Rows, choose, words
 from evenhand.stats.estimate import FloatArray, critical
-from evenhand.stats.families import benjamini_hochberg, group_normals, max_t_quantile, sidak
+from evenhand.stats.families import (
+    benjamini_hochberg,
+    gap_statistics,
+    group_normals,
+    max_t_quantile,
+    sidak,
+)
 from evenhand.stats.rates import koopman, miettinen_nurminen_p, newcombe, wilson
 
 DRAWS = 1_000
@@ -98,6 +104,12 @@ class Pairing:
     reference: GroupRates
     reference_name: str
     whole: bool = False
+    certainty: FloatArray | float = 1.0
+
+    def counts(self, z: FloatArray | float) -> list[FloatArray]:
+        """Effective hits and cases of both sides, for an interval with this critical value."""
+        sides = (*self.group.effective(z), *self.reference.effective(z))
+        return [np.asarray(side * self.certainty) for side in sides]
 
     @property
     def share(self) -> FloatArray:
@@ -114,7 +126,7 @@ def comparison_rows(setting: Setting, rate: str, pairing: Pairing, noise: Noise)
     left, right, z = pairing.group, pairing.reference, setting.z
     q = _family(setting, pairing, noise, rate)
     shape = left.value.shape
-    counts = (*left.effective(z), *right.effective(z))
+    counts = pairing.counts(z)
     p = miettinen_nurminen_p(*counts)
     adjusted = np.stack([benjamini_hochberg(stratum) for stratum in p])
     theirs = _nothing(right, NO_REFERENCE, WEIGHTLESS_REFERENCE)
@@ -139,7 +151,7 @@ def comparison_rows(setting: Setting, rate: str, pairing: Pairing, noise: Noise)
             return np.where(share > 0, 1 / (share + (1 - share) / ratio), ratio)
 
     low, high = newcombe(*counts, z=z)
-    family_low, family_high = newcombe(*left.effective(q), *right.effective(q), z=q)
+    family_low, family_high = newcombe(*pairing.counts(q), z=q)
     gap_rows = setting.block(
         shape,
         measure=f"{rate}_gap",
@@ -154,7 +166,7 @@ def comparison_rows(setting: Setting, rate: str, pairing: Pairing, noise: Noise)
     )
     with np.errstate(all="ignore"):
         value = np.where(right.value > 0, left.value / right.value, np.nan)
-    both = [np.stack(sides) for sides in zip(counts, (*left.effective(q), *right.effective(q)))]
+    both = [np.stack(sides) for sides in zip(counts, pairing.counts(q))]
     critical_values = np.stack([np.full_like(q, z), q])
     (low, family_low), (high, family_high) = koopman(*both, z=critical_values)
     undefined = choose((reason == None) & np.isnan(value), REFERENCE_ZERO, reason)  # noqa: E711
@@ -186,16 +198,15 @@ def _family(setting: Setting, pairing: Pairing, noise: Noise, rate: str) -> Floa
     if pairing.group.value.shape[1] == len(setting.groups):
         return _sidak_values(setting, total)
     place = next(i for i in range(len(setting.groups)) if i not in pairing.index)
-    found = []
-    for stratum, variance in enumerate(total):
-        draws = noise.draws(rate, stratum)
-        own = np.sqrt(np.nan_to_num(pairing.group.variance[stratum])).astype(np.float32)
-        theirs = np.sqrt(np.nan_to_num(pairing.reference.variance[stratum])).astype(np.float32)
-        with np.errstate(all="ignore"):
-            scale = (1 / np.sqrt(np.where(variance > 0, variance, np.nan))).astype(np.float32)
-        noise_of = draws[:, pairing.index] * (own * scale)
-        noise_of -= draws[:, place : place + 1] * (theirs * scale)
-        found.append(max_t_quantile(noise_of, level=setting.level))
+    own, theirs = (np.sqrt(side.variance) for side in (pairing.group, pairing.reference))
+    errors = np.insert(own, place, theirs[:, 0], axis=1)
+    found = [
+        max_t_quantile(
+            gap_statistics(noise.draws(rate, stratum), errors=errors[stratum], reference=place),
+            level=setting.level,
+        )
+        for stratum in range(len(setting.strata))
+    ]
     return np.array(found).reshape(-1, 1, 1)
 
 

@@ -2,13 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenhand.decisions.tally import Tally
 from evenhand.lenses.confusion import RATE_CELLS, UNKNOWN, Confusion
 from evenhand.stats.estimate import FloatArray
-from evenhand.stats.weights import ClusteredRate, clustered_rate, weighted_rate
+from evenhand.stats.weights import clustered_covariance, clustered_rate, weighted_rate
 
 Effective = Callable[[FloatArray | float], tuple[FloatArray, FloatArray]]
 
@@ -28,6 +30,20 @@ class GroupRates:
     variance: FloatArray
     effective: Effective
     kind: str
+    covariance: Callable[[int], FloatArray] | None = None
+
+    def certainty(self, reference: int) -> FloatArray | float:
+        """How much surer a gap to this group is than its two rates, by (stratum, group, class).
+
+        Clusters that both groups share, such as labelers who judge both, move both rates alike;
+        effective counts are multiplied by this to give the gap's own variance.
+        """
+        if self.covariance is None:
+            return 1.0
+        apart = self.variance + self.variance[:, [reference]]
+        with np.errstate(all="ignore"):
+            factor = apart / (apart - 2 * self.covariance(reference))
+        return np.where(np.isfinite(factor) & (factor > 0), factor, 1.0)
 
     def take(self, groups: list[int]) -> "GroupRates":
         """The rates of some groups."""
@@ -133,8 +149,16 @@ def _plain(hits: FloatArray, cases: FloatArray) -> GroupRates:
 
 
 def _clustered(table: Confusion, rate: str, cases: FloatArray, clusters: Tally) -> GroupRates:
-    found = _cluster_sums(table, rate, clusters)
+    parts = _cluster_sums(table, rate, clusters)
+    squares = parts.pop("squares")
+    found = clustered_rate(**parts, squares=squares, cells=cases.size)
     shape = cases.shape
+
+    def covariance(reference: int) -> FloatArray:
+        places = np.arange(cases.size).reshape(shape)
+        compared = np.broadcast_to(places[:, [reference]], shape).reshape(-1)
+        return clustered_covariance(**parts, reference=compared).reshape(shape)
+
     weight = weight_column(table.sums, rate)
 
     def effective(z: FloatArray | float) -> tuple[FloatArray, FloatArray]:
@@ -148,10 +172,11 @@ def _clustered(table: Confusion, rate: str, cases: FloatArray, clusters: Tally) 
         variance=found.variance.reshape(shape),
         effective=effective,
         kind="clustered",
+        covariance=covariance,
     )
 
 
-def _cluster_sums(table: Confusion, rate: str, tally: Tally) -> ClusteredRate:
+def _cluster_sums(table: Confusion, rate: str, tally: Tally) -> dict[str, NDArray[Any]]:
     """Hits and cases of every cluster in every (stratum, group, class)."""
     weight = weight_column(tally.sums, rate) or "n"
     squares = f"{weight}2" if weight != "n" else "n"
@@ -176,9 +201,8 @@ def _cluster_sums(table: Confusion, rate: str, tally: Tally) -> ClusteredRate:
                 pieces.append(tuple(part[keep] for part in parts))
         if len(table.strata) == 1:
             break
-    hits, weights, cells, names, own = (np.concatenate(part) for part in zip(*pieces))
-    count = len(table.strata) * len(table.groups) * size
-    return clustered_rate(hits, weights, cell=cells, cluster=names, cells=count, squares=own)
+    names = ("hit_weight", "weight", "cell", "cluster", "squares")
+    return {name: np.concatenate(part) for name, part in zip(names, zip(*pieces))}
 
 
 def _decided(tally: Tally, kind: str, place: int, name: str) -> tuple[FloatArray, FloatArray]:

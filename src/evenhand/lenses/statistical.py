@@ -160,6 +160,7 @@ def pairings(table: Confusion, rate: str, rates: GroupRates, reference: str) -> 
             group=rates.take(others),
             reference=rates.take([place]),
             reference_name=reference,
+            certainty=_of_groups(rates.certainty(place), others),
         )
     if rest is not None and reference == OVERALL:
         yield Pairing(
@@ -167,6 +168,10 @@ def pairings(table: Confusion, rate: str, rates: GroupRates, reference: str) -> 
         )
     elif rest is not None:
         yield Pairing(index=everybody, group=rates, reference=rest, reference_name=REST)
+
+
+def _of_groups(factor: FloatArray | float, groups: list[int]) -> FloatArray | float:
+    return factor if isinstance(factor, float) else factor[:, groups]
 
 
 def choose_reference(table: Confusion, asked: str | None) -> str:

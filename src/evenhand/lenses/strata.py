@@ -13,7 +13,7 @@ SUMMARY = "<summary>"
 def stratified_rows(setting: Setting, rate: str, pairing: Pairing) -> tuple[list[Rows], list[str]]:
     """Mantel–Haenszel gaps over strata, their homogeneity, and sentences on reversals of sign."""
     z = setting.z
-    sides = (*pairing.group.effective(z), *pairing.reference.effective(z))
+    sides = pairing.counts(z)
     within = [np.moveaxis(side[1:], 0, -1) for side in sides]
     found = mantel_haenszel_gap(*within, z=z)
     q = bonferroni(setting.level, members=int((found.n_used > 0).sum()))

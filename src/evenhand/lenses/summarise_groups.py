@@ -14,7 +14,7 @@ from evenhand.stats.spread import WorstPair, gap_variance, rate_variance, rms, s
 def rms_rows(setting: Setting, rate: str, pairing: Pairing) -> Rows:
     """Root mean square of a group's gaps over classes, plain and corrected, with its null level."""
     z = setting.z
-    counts = (*pairing.group.effective(z), *pairing.reference.effective(z))
+    counts = pairing.counts(z)
     apart = 1 - pairing.share
     gaps = apart * (pairing.group.value - pairing.reference.value)
     found = rms(gaps, apart**2 * gap_variance(*counts), z=z)

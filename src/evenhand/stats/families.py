@@ -184,11 +184,12 @@ def gap_statistics(normals: ArrayLike, *, errors: ArrayLike, reference: int) -> 
         >>> round(float(t[:, 0].std()), 1), bool(np.isnan(t[:, 1]).all())
         (1.0, True)
     """
-    spread = np.asarray(errors, dtype=np.float64)
-    noise = np.asarray(normals, dtype=np.float64) * spread
+    drawn = np.asarray(normals)
+    spread = np.asarray(errors, dtype=drawn.dtype)
     with np.errstate(all="ignore"):
-        statistics = noise - noise[:, reference : reference + 1]
-        statistics /= np.hypot(spread, spread[reference])
+        scale = 1 / np.hypot(spread, spread[reference])
+        statistics = drawn * (spread * scale)
+        statistics -= drawn[:, reference : reference + 1] * (spread[reference] * scale)
     statistics[:, reference] = np.nan
     return np.asarray(statistics)
 
