@@ -1,4 +1,4 @@
-"""Tallies around a threshold: a score histogram, the sums of the local fit, and single values.
+"""Score histograms around a threshold, by group, truth and stratum.
 
 Rows are placed by their distance x = score − threshold, so that groups with thresholds of their
 own share one grid with an edge at 0.
@@ -21,7 +21,6 @@ from evenhand.decisions.table import Decisions
 from evenhand.decisions.tally import Tally
 from evenhand.stats.estimate import FloatArray
 from evenhand.stats.histogram import ScoreHistogram
-from evenhand.stats.local import LocalMoments
 
 BINS = 1_000
 # Hashing cells is what a histogram costs on a large table, where fewer bins are as exact: their
@@ -95,11 +94,17 @@ def truth_values(decisions: Decisions) -> Tally:
 
 
 def margin_frame(
-    decisions: Decisions, attribute: Attribute, positive: str | None, *, scores: bool = False
+    decisions: Decisions,
+    attribute: Attribute,
+    positive: str | None,
+    *,
+    scores: bool = False,
+    near: float | None = None,
 ) -> tuple[Frame, list[str]]:
     """Columns `group…`, `stratum`, `x`, `y`, `omega`, `cluster`, and the names of the keys.
 
-    `x` is null in a row that cannot be used; with `scores` it is the score itself.
+    `x` or `y` is null in a row that cannot be used; with `scores`, `x` is the score itself. With
+    `near`, only rows less than this far from the threshold: a filter that readers can act on.
     """
     roles = decisions.roles
     keys: dict[str, nw.Expr] = {f"group{i}": nw.col(c) for i, c in enumerate(attribute.columns)}
@@ -107,19 +112,22 @@ def margin_frame(
     score = nw.col(str(roles.score)).cast(nw.Float64)
     y = truth_expression(decisions, positive)
     distance = score if scores else score - decisions.threshold_expression()
-    known = ~nw.col(str(roles.truth)).is_null()
+    known: nw.Expr | None = None
     columns = [expression.alias(name) for name, expression in keys.items()]
     if roles.weight or roles.review_share:
         omega: Any = nw.col(roles.weight).cast(nw.Float64) if roles.weight else nw.lit(1.0)
         if roles.review_share:
             omega = omega / nw.col(roles.review_share).cast(nw.Float64)
-        known = known & ~omega.is_null() & (omega > 0)
+        known = ~y.is_null() & ~omega.is_null() & (omega > 0)
         columns.append(omega.alias("omega"))
     if roles.cluster:
-        known = known & ~nw.col(roles.cluster).is_null()
+        named = ~y.is_null() & ~nw.col(roles.cluster).is_null()
+        known = named if known is None else known & named
         columns.append(nw.col(roles.cluster).alias("cluster"))
-    usable = nw.when(known).then(distance).otherwise(nw.lit(None, dtype=nw.Float64))
-    return decisions.frame.select(*columns, y.alias("y"), usable.alias("x")), list(keys)
+    table = decisions.frame if near is None else decisions.frame.filter(distance.abs() < near)
+    if known is not None:
+        distance = nw.when(known).then(distance).otherwise(nw.lit(None, dtype=nw.Float64))
+    return table.select(*columns, y.alias("y"), distance.alias("x")), list(keys)
 
 
 def margins(
@@ -225,10 +233,12 @@ def _binned(
     named = [e.alias(f"sum:{k}") for k, e in sums.items()]
     wanted = [nw.col(f"sum:{k}").sum() for k in sums]
     if lowest:
-        named.append(nw.col("x"))
+        named.append(nw.when(~nw.col("y").is_null()).then(nw.col("x")).alias("x"))
         wanted.append(nw.col("x").min().alias("lowest"))
     selected = placed.select(*keys, "bin", *named)
-    columns = decisions.collect(selected.group_by(*keys, "bin").agg(nw.len().alias("n"), *wanted))
+    # Rows without a truth fall into bins too: `known` counts those with one.
+    counts = nw.len().alias("n"), nw.col("sum:y").count().alias("known")
+    columns = decisions.collect(selected.group_by(*keys, "bin").agg(*counts, *wanted))
     return _gathered(decisions, attribute, columns, keys, sums, origin, width, (first, last))
 
 
@@ -243,7 +253,7 @@ def _gathered(
     ends: tuple[int, int],
 ) -> Margins:
     """The engine's answer as arrays by (stratum, group, bin)."""
-    held = {"n": columns["n"], **{k: columns[f"sum:{k}"] for k in sums}}
+    held = {"n": columns["n"], "known": columns["known"], **{k: columns[f"sum:{k}"] for k in sums}}
     numbers: dict[str, Sequence[float]] = {
         k: [0.0 if v is None else v for v in values] for k, values in held.items()
     }
@@ -276,7 +286,8 @@ def _gathered(
         lowest = np.full(shape[1:], np.inf)
         least = np.array([np.inf if v is None else v for v in columns["lowest"]])
         np.minimum.at(lowest, (group[use], column[use]), least[use])
-    values = {name: dense(array) for name, array in tally.sums.items()}
+    values = {name: dense(array) for name, array in tally.sums.items() if name != "n"}
+    values["n"] = values.pop("known")
     return Margins(
         tally=named,
         groups=named.labels["group"],
@@ -287,7 +298,7 @@ def _gathered(
         positions=origin + (number - 0.5 * np.sign(number)) * width,
         width=width,
         binary="y2" not in values or bool(np.array_equal(values["y2"], values["y"])),
-        unusable=int(tally.sums["n"][~usable & (group >= 0)].sum()),
+        unusable=int(tally.sums["n"][group >= 0].sum() - values["n"][0].sum()),
         lowest=lowest,
     )
 
@@ -297,153 +308,3 @@ def _first(raw: Sequence[Any], codes: NDArray[np.int64], size: int) -> tuple[Any
     found, where = np.unique(codes, return_index=True)
     place = dict(zip(found.tolist(), where.tolist()))
     return tuple(raw[place[code]] for code in range(size))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalSums:
-    """Sums of the local fit by cell, and the same by (cell, cluster) where there are clusters.
-
-    `window` holds by cell: Σω, Σωy and Σω² inside the bandwidth, every row alike.
-    """
-
-    moments: LocalMoments
-    window: FloatArray
-    cluster_weight: FloatArray | None = None
-    cluster_outcome: FloatArray | None = None
-    cluster_cell: NDArray[np.intp] | None = None
-    cluster: NDArray[np.intp] | None = None
-
-
-def local_sums(
-    decisions: Decisions,
-    attribute: Attribute,
-    *,
-    positive: str | None,
-    cells: Sequence[Mapping[str, Any]],
-    bandwidths: FloatArray,
-) -> LocalSums:
-    """The sums of the local quadratic for cells given by raw key values, each with its bandwidth.
-
-    Rows go by their truth, so 14 sums of powers give all 25 moments.
-    """
-    frame, _ = margin_frame(decisions, attribute, positive)
-    keys = list(cells[0])
-    wanted = np.flatnonzero(np.isfinite(bandwidths))
-    if not wanted.size:
-        return _collected(decisions, {}, cells, keys, weighted=False)
-    widest = float(bandwidths[wanted].max())
-    near = frame.filter((nw.col("x").abs() < widest) & ~nw.col("y").is_null())
-    if wanted.size == len(cells) and float(bandwidths.min()) == widest:
-        scaled = near.with_columns((nw.col("x") / widest).alias("u"))
-    else:
-        scale: Any = nw.lit(None, dtype=nw.Float64)
-        for i in wanted.tolist():
-            here = cell_condition(cells[i])
-            scale = nw.when(here).then(nw.lit(float(bandwidths[i]))).otherwise(scale)
-        scaled = near.with_columns((nw.col("x") / scale).alias("u"))
-        scaled = scaled.filter(nw.col("u").abs() < 1)
-    weighted = bool(decisions.roles.weight or decisions.roles.review_share)
-    sums = _powers(scaled, weighted)
-    by = [*keys, "y", *(["cluster"] if decisions.roles.cluster else [])]
-    names = ["below", *(f"w{k}" for k in range(5)), *(f"v{k}" for k in range(9))]
-    names += ["omega", "omega2"] if weighted else []
-    columns = decisions.collect(
-        sums.select(*by, *names)
-        .group_by(*by)
-        .agg(nw.len().alias("n"), *(nw.col(name).sum() for name in names))
-    )
-    return _collected(decisions, columns, cells, keys, weighted=weighted)
-
-
-def cell_condition(cell: Mapping[str, Any]) -> nw.Expr:
-    """Whether a row lies in the cell with these raw key values."""
-    parts = [
-        nw.col(name).is_null() if label(value) is None else nw.col(name) == value
-        for name, value in cell.items()
-    ]
-    found = parts[0]
-    for part in parts[1:]:
-        found = found & part
-    return found
-
-
-def _powers(frame: Frame, weighted: bool) -> Frame:
-    """The kernel weights and their products with powers of u, in stages that engines share."""
-    u, a = nw.col("u"), nw.col("u").abs()
-    staged = frame.with_columns(
-        (1.0 - a * a * a).alias("k"),
-        (u * u).alias("u2"),
-        (nw.col("x") < 0).cast(nw.Int64).alias("below"),
-    )
-    k = nw.col("k")
-    kernel = k * k * k
-    staged = staged.with_columns(
-        (kernel * nw.col("omega") if weighted else kernel).alias("w0"),
-        (u * nw.col("u2")).alias("u3"),
-        (nw.col("u2") * nw.col("u2")).alias("u4"),
-    )
-    if weighted:
-        staged = staged.with_columns((nw.col("omega") * nw.col("omega")).alias("omega2"))
-    w, u2, u3, u4 = (nw.col(name) for name in ("w0", "u2", "u3", "u4"))
-    powers = {1: u, 2: u2, 3: u3, 4: u4, 5: u4 * u, 6: u4 * u2, 7: u4 * u3, 8: u4 * u4}
-    staged = staged.with_columns(
-        (w * w).alias("v0"), *((w * powers[k]).alias(f"w{k}") for k in range(1, 5))
-    )
-    return staged.with_columns(*((nw.col("v0") * powers[k]).alias(f"v{k}") for k in range(1, 9)))
-
-
-def _collected(
-    decisions: Decisions,
-    columns: Mapping[str, list[Any]],
-    cells: Sequence[Mapping[str, Any]],
-    keys: list[str],
-    *,
-    weighted: bool,
-) -> LocalSums:
-    place = {tuple(label(cell[k]) for k in keys): i for i, cell in enumerate(cells)}
-    raw = list(zip(*(columns[k] for k in keys))) if columns else []
-    cell = np.array([place.get(tuple(map(label, row)), -1) for row in raw], dtype=np.intp)
-    use = cell >= 0
-    cell = cell[use]
-    truth = np.array(columns.get("y", []), dtype=float)[use]
-
-    def column(name: str) -> FloatArray:
-        return np.array(columns.get(name, []), dtype=float)[use]
-
-    def total(name: str, only: FloatArray | None = None) -> FloatArray:
-        values = column(name) if only is None else column(name) * only
-        return np.bincount(cell, values, minlength=len(cells)).astype(float)
-
-    def stacked(letter: str, highest: int, only: FloatArray | None = None) -> FloatArray:
-        return np.column_stack([total(f"{letter}{k}", only) for k in range(highest + 1)])
-
-    moments = LocalMoments(
-        n=total("n"),
-        n_below=total("below"),
-        weight=stacked("w", 4),
-        outcome=stacked("w", 2, truth),
-        squared=stacked("v", 8),
-        squared_outcome=stacked("v", 6, truth),
-    )
-    one, two = ("omega", "omega2") if weighted else ("n", "n")
-    window = np.column_stack([total(one), total(one, truth), total(two)])
-    if "cluster" not in columns:
-        return LocalSums(moments=moments, window=window)
-    names = [label(value) for value, kept in zip(columns["cluster"], use) if kept]
-    _, cluster = np.unique(np.array(names, dtype=str), return_inverse=True)
-    pairs, where = np.unique(np.column_stack([cell, cluster]), axis=0, return_inverse=True)
-
-    def by_pair(highest: int, only: FloatArray) -> FloatArray:
-        powers = [column(f"w{k}") * only for k in range(highest + 1)]
-        return np.column_stack(
-            [np.bincount(where.reshape(-1), p, minlength=len(pairs)) for p in powers]
-        )
-
-    return LocalSums(
-        moments=moments,
-        window=window,
-        cluster_weight=by_pair(4, np.ones(len(cell))),
-        cluster_outcome=by_pair(2, truth),
-        cluster_cell=pairs[:, 0].astype(np.intp),
-        cluster=pairs[:, 1].astype(np.intp),
-    )

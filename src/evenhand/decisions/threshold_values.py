@@ -7,9 +7,10 @@ import narwhals as nw
 import numpy as np
 
 from evenhand.decisions.labels import label
+from evenhand.decisions.local_tallies import cell_condition
 from evenhand.decisions.roles import Attribute
 from evenhand.decisions.table import Decisions
-from evenhand.decisions.threshold_tallies import Margins, cell_condition, margin_frame
+from evenhand.decisions.threshold_tallies import Margins, margin_frame
 from evenhand.stats.estimate import FloatArray
 from evenhand.stats.histogram import ScoreHistogram
 

@@ -20,6 +20,7 @@ SUMMARY = "<summary>"
 
 def comparison_rows(frame: Frame, margin: Margin, reference: str) -> tuple[list[Rows], list[Any]]:
     """Gap and ratio against the reference, and the contrasts themselves for the summary."""
+    own = margin.undefined
     if reference == REST:
         others, index = rest_of(margin, frame.level), list(range(len(margin.groups)))
         place = np.array(index)
@@ -28,11 +29,10 @@ def comparison_rows(frame: Frame, margin: Margin, reference: str) -> tuple[list[
         others, r = margin.found, margin.groups.index(reference)
         index = [g for g in range(len(margin.groups)) if g != r]
         place = np.full(len(index), r)
-        other_n, reasons = margin.n, margin.undefined
+        other_n, reasons = margin.n, own
     mine = np.array(index, dtype=np.intp)
     undefined = [
-        margin.undefined[g] or (f"reference: {reasons[p]}" if reasons[p] else None)
-        for g, p in zip(index, place)
+        own[g] or (f"reference: {reasons[p]}" if reasons[p] else None) for g, p in zip(index, place)
     ]
     blocks, contrasts = [], []
     for measure in ("implied_threshold_gap", "cost_ratio_ratio"):

@@ -221,9 +221,9 @@ def corrected_rows(
     family = family_limits(found, quantile=q)
     fixed = corrected_prevalence(found.value[places], **rates)
     outside = fixed.clipped | (fixed.unclipped == 0) | (fixed.unclipped == 1)
-    reasons = []
+    reasons, known = [], margin.undefined
     for i, g in enumerate(places):
-        reason = margin.undefined[g]
+        reason = known[g]
         if reason is None and outside[i]:
             reason = f"the corrected estimate {fixed.unclipped[i]:.3f} lies outside (0, 1)"
         reasons.append(reason)

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 
 from evenhand.decisions.labels import label
+from evenhand.decisions.local_tallies import LocalSums, local_sums
 from evenhand.decisions.roles import Attribute
 from evenhand.decisions.table import Decisions
 from evenhand.decisions.threshold_tallies import (
-    LocalSums,
     Margins,
     counts_as_binary,
-    local_sums,
     margins,
     thresholds_by_group,
     truth_values,

@@ -56,13 +56,11 @@ def margin_details(margin: Margin, *, level: float, seed: int) -> tuple[list[Any
 
 def _falling(margin: Margin, g: int, *, half_width: float, seed: int) -> Monotonicity:
     """The test of a falling prevalence, with draws enough to survive that all groups are tested."""
-    found = monotonicity(margin.histogram, group=g, half_width=half_width, seed=seed)
-    enough = 50 * len(margin.groups)
-    if found.p > 0.0015 or enough <= 1000:
+    found = monotonicity(margin.histogram, group=g, half_width=half_width, draws=199, seed=seed)
+    if not found.p <= 0.05:
         return found
-    return monotonicity(
-        margin.histogram, group=g, half_width=half_width, draws=enough - 1, seed=seed
-    )
+    draws = max(1000, 50 * len(margin.groups)) - 1
+    return monotonicity(margin.histogram, group=g, half_width=half_width, draws=draws, seed=seed)
 
 
 def _plain(values: FloatArray, n: FloatArray) -> list[float | None]:

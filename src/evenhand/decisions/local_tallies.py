@@ -1,0 +1,166 @@
+"""Sums of the local fit around a threshold, taken from the rows on the engine."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.decisions.labels import label
+from evenhand.decisions.read import Frame
+from evenhand.decisions.roles import Attribute
+from evenhand.decisions.table import Decisions
+from evenhand.decisions.threshold_tallies import margin_frame
+from evenhand.stats.estimate import FloatArray
+from evenhand.stats.local import LocalMoments
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalSums:
+    """Sums of the local fit by cell, and the same by (cell, cluster) where there are clusters.
+
+    `window` holds by cell: Σω, Σωy and Σω² inside the bandwidth, every row alike.
+    """
+
+    moments: LocalMoments
+    window: FloatArray
+    cluster_weight: FloatArray | None = None
+    cluster_outcome: FloatArray | None = None
+    cluster_cell: NDArray[np.intp] | None = None
+    cluster: NDArray[np.intp] | None = None
+
+
+def local_sums(
+    decisions: Decisions,
+    attribute: Attribute,
+    *,
+    positive: str | None,
+    cells: Sequence[Mapping[str, Any]],
+    bandwidths: FloatArray,
+) -> LocalSums:
+    """The sums of the local quadratic for cells given by raw key values, each with its bandwidth.
+
+    Rows go by their truth, so 14 sums of powers give all 25 moments.
+    """
+    keys = list(cells[0])
+    wanted = np.flatnonzero(np.isfinite(bandwidths))
+    if not wanted.size:
+        return _collected({}, cells, keys, weighted=False)
+    widest = float(bandwidths[wanted].max())
+    frame, _ = margin_frame(decisions, attribute, positive, near=widest)
+    near = frame.filter(~nw.col("x").is_null() & ~nw.col("y").is_null())
+    if wanted.size == len(cells) and float(bandwidths.min()) == widest:
+        scaled = near.with_columns((nw.col("x") / widest).alias("u"))
+    else:
+        scale: Any = nw.lit(None, dtype=nw.Float64)
+        for i in wanted.tolist():
+            here = cell_condition(cells[i])
+            scale = nw.when(here).then(nw.lit(float(bandwidths[i]))).otherwise(scale)
+        scaled = near.with_columns((nw.col("x") / scale).alias("u"))
+        scaled = scaled.filter(nw.col("u").abs() < 1)
+    weighted = bool(decisions.roles.weight or decisions.roles.review_share)
+    sums = _powers(scaled, weighted)
+    by = [*keys, "y", *(["cluster"] if decisions.roles.cluster else [])]
+    names = ["below", *(f"w{k}" for k in range(5)), *(f"v{k}" for k in range(9))]
+    names += ["omega", "omega2"] if weighted else []
+    columns = decisions.collect(
+        sums.select(*by, *names)
+        .group_by(*by)
+        .agg(nw.len().alias("n"), *(nw.col(name).sum() for name in names))
+    )
+    return _collected(columns, cells, keys, weighted=weighted)
+
+
+def cell_condition(cell: Mapping[str, Any]) -> nw.Expr:
+    """Whether a row lies in the cell with these raw key values."""
+    parts = [
+        nw.col(name).is_null() if label(value) is None else nw.col(name) == value
+        for name, value in cell.items()
+    ]
+    found = parts[0]
+    for part in parts[1:]:
+        found = found & part
+    return found
+
+
+def _powers(frame: Frame, weighted: bool) -> Frame:
+    """The kernel weights and their products with powers of u, in stages that engines share."""
+    u, a = nw.col("u"), nw.col("u").abs()
+    staged = frame.with_columns(
+        (1.0 - a * a * a).alias("k"),
+        (u * u).alias("u2"),
+        (nw.col("x") < 0).cast(nw.Int64).alias("below"),
+    )
+    k = nw.col("k")
+    kernel = k * k * k
+    staged = staged.with_columns(
+        (kernel * nw.col("omega") if weighted else kernel).alias("w0"),
+        (u * nw.col("u2")).alias("u3"),
+        (nw.col("u2") * nw.col("u2")).alias("u4"),
+    )
+    if weighted:
+        staged = staged.with_columns((nw.col("omega") * nw.col("omega")).alias("omega2"))
+    w, u2, u3, u4 = (nw.col(name) for name in ("w0", "u2", "u3", "u4"))
+    powers = {1: u, 2: u2, 3: u3, 4: u4, 5: u4 * u, 6: u4 * u2, 7: u4 * u3, 8: u4 * u4}
+    staged = staged.with_columns(
+        (w * w).alias("v0"), *((w * powers[k]).alias(f"w{k}") for k in range(1, 5))
+    )
+    return staged.with_columns(*((nw.col("v0") * powers[k]).alias(f"v{k}") for k in range(1, 9)))
+
+
+def _collected(
+    columns: Mapping[str, list[Any]],
+    cells: Sequence[Mapping[str, Any]],
+    keys: list[str],
+    *,
+    weighted: bool,
+) -> LocalSums:
+    place = {tuple(label(cell[k]) for k in keys): i for i, cell in enumerate(cells)}
+    raw = list(zip(*(columns[k] for k in keys))) if columns else []
+    cell = np.array([place.get(tuple(map(label, row)), -1) for row in raw], dtype=np.intp)
+    use = cell >= 0
+    cell = cell[use]
+    truth = np.array(columns.get("y", []), dtype=float)[use]
+
+    def column(name: str) -> FloatArray:
+        return np.array(columns.get(name, []), dtype=float)[use]
+
+    def total(name: str, only: FloatArray | None = None) -> FloatArray:
+        values = column(name) if only is None else column(name) * only
+        return np.bincount(cell, values, minlength=len(cells)).astype(float)
+
+    def stacked(letter: str, highest: int, only: FloatArray | None = None) -> FloatArray:
+        return np.column_stack([total(f"{letter}{k}", only) for k in range(highest + 1)])
+
+    moments = LocalMoments(
+        n=total("n"),
+        n_below=total("below"),
+        weight=stacked("w", 4),
+        outcome=stacked("w", 2, truth),
+        squared=stacked("v", 8),
+        squared_outcome=stacked("v", 6, truth),
+    )
+    one, two = ("omega", "omega2") if weighted else ("n", "n")
+    window = np.column_stack([total(one), total(one, truth), total(two)])
+    if "cluster" not in columns:
+        return LocalSums(moments=moments, window=window)
+    names = [label(value) for value, kept in zip(columns["cluster"], use) if kept]
+    _, cluster = np.unique(np.array(names, dtype=str), return_inverse=True)
+    pairs, where = np.unique(np.column_stack([cell, cluster]), axis=0, return_inverse=True)
+
+    def by_pair(highest: int, only: FloatArray) -> FloatArray:
+        powers = [column(f"w{k}") * only for k in range(highest + 1)]
+        return np.column_stack(
+            [np.bincount(where.reshape(-1), p, minlength=len(pairs)) for p in powers]
+        )
+
+    return LocalSums(
+        moments=moments,
+        window=window,
+        cluster_weight=by_pair(4, np.ones(len(cell))),
+        cluster_outcome=by_pair(2, truth),
+        cluster_cell=pairs[:, 0].astype(np.intp),
+        cluster=pairs[:, 1].astype(np.intp),
+    )
