@@ -1,0 +1,248 @@
+"""Tallies of norms: counts by class, and moments of the ranks of scores and norms within cells."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.decisions.labels import spellings
+from evenhand.decisions.read import Frame, unreadable
+from evenhand.decisions.roles import Attribute
+from evenhand.decisions.score_tallies import is_class
+from evenhand.decisions.table import Decisions
+from evenhand.decisions.tally import Tally
+from evenhand.errors import DataError
+from evenhand.stats.rank_cells import cell_moments
+
+OWN_SCORE = "score:truth"
+# The compiled path numbers cells in two bytes; more cells than this take the engine's own ranks.
+MOST_CELLS = 60_000
+
+
+def own_score(decisions: Decisions) -> nw.Expr | None:
+    """The score of each row's own class: its column, or picked from the columns of all classes."""
+    roles = decisions.roles
+    wide = roles.scores
+    plain = not wide or all(column.startswith("score:") for column in wide.values())
+    if OWN_SCORE in decisions.columns and plain:
+        return nw.col(OWN_SCORE).cast(nw.Float64)
+    if not wide or roles.truth is None:
+        return None
+    truth = nw.col(roles.truth).cast(nw.String)
+    chosen: Any = nw.lit(None, dtype=nw.Float64)
+    for name, column in wide.items():
+        picked = nw.when(truth.is_in(spellings(name))).then(nw.col(column).cast(nw.Float64))
+        chosen = picked.otherwise(chosen)
+    return chosen  # type: ignore[no-any-return]
+
+
+def norm_counts(decisions: Decisions, attribute: Attribute, *, norms: Sequence[str]) -> Tally:
+    """Counts by (group, stratum, truth), with how many rows lack the score and each norm column.
+
+    Sums `lacks:score` (the score of the row's own class, or the only score) and `lacks:<column>`;
+    refuses values that are not finite.
+    """
+    keys: dict[str, nw.Expr] = {f"group{i}": nw.col(c) for i, c in enumerate(attribute.columns)}
+    keys |= decisions.stratum_key()
+    keys["truth"] = nw.col(str(decisions.roles.truth))
+    columns = {name: nw.col(name).cast(nw.Float64) for name in norms}
+    sums = {f"lacks:{name}": column.is_null().cast(nw.Int64) for name, column in columns.items()}
+    score = own_score(decisions)
+    if score is None and decisions.roles.score:
+        score = nw.col(decisions.roles.score)
+    if score is not None:
+        sums["lacks:score"] = score.is_null().cast(nw.Int64)
+    checked = dict(columns)
+    if OWN_SCORE in decisions.columns:
+        checked[OWN_SCORE] = nw.col(OWN_SCORE).cast(nw.Float64)
+    for name, column in checked.items():
+        sums[f"bad:{name}"] = (~column.is_null() & ~column.is_finite()).cast(nw.Int64)
+    tally = decisions.aggregate(keys, sums)
+    for name in checked:
+        bad = int(tally.total(f"bad:{name}"))
+        if bad:
+            values = "1 value that is" if bad == 1 else f"{bad:,} values that are"
+            raise DataError(
+                f"{name!r} holds {values} not finite (NaN or infinite). "
+                "Replace them or leave them empty."
+            )
+    return decisions.name_groups(tally, attribute)
+
+
+def own_ranks(
+    decisions: Decisions, attribute: Attribute, *, norms: Mapping[str, str], stratified: bool
+) -> Tally | None:
+    """Ranks within (group, truth) of the score of the row's own class; None without a score."""
+    score = own_score(decisions)
+    if score is None:
+        return None
+    within = {"truth": nw.col(str(decisions.roles.truth)), **_strata(decisions, stratified)}
+    return rank_moments(decisions, attribute, score=score, norms=norms, within=within)
+
+
+def other_ranks(
+    decisions: Decisions,
+    attribute: Attribute,
+    name: str,
+    *,
+    norms: Mapping[str, str],
+    stratified: bool,
+) -> Tally:
+    """Ranks within the group of a class's score, among rows whose truth is another class."""
+    truth = nw.col(str(decisions.roles.truth))
+    return rank_moments(
+        decisions,
+        attribute,
+        score=nw.col(decisions.roles.scores[name]).cast(nw.Float64),
+        norms=norms,
+        within=_strata(decisions, stratified),
+        rows=~truth.is_null() & ~truth.cast(nw.String).is_in(spellings(name)),
+    )
+
+
+def binary_ranks(
+    decisions: Decisions,
+    attribute: Attribute,
+    positive: str,
+    *,
+    norms: Mapping[str, str],
+    stratified: bool,
+) -> Tally:
+    """Ranks within (group, `y`) of the only score; `y` is 1 where the truth is positive."""
+    return rank_moments(
+        decisions,
+        attribute,
+        score=nw.col(str(decisions.roles.score)).cast(nw.Float64),
+        norms=norms,
+        within={"y": is_class(decisions, positive), **_strata(decisions, stratified)},
+        rows=~nw.col(str(decisions.roles.truth)).is_null(),
+    )
+
+
+def _strata(decisions: Decisions, stratified: bool) -> dict[str, nw.Expr]:
+    return decisions.stratum_key() if stratified else {}
+
+
+def rank_moments(
+    decisions: Decisions,
+    attribute: Attribute,
+    *,
+    score: nw.Expr,
+    norms: Mapping[str, str],
+    within: Mapping[str, nw.Expr],
+    rows: nw.Expr | None = None,
+) -> Tally:
+    """By (group, *within): moments of the average ranks of the score and of each norm column.
+
+    Sums n, `tied` (rows that share their score), x, xx, and y, yy, xy with `:<norm>`. Rows without
+    the score or one of the norms are left out; ranks cannot be merged with those of other rows.
+
+    Examples:
+        >>> table = {"y": ["a"] * 4, "g": ["f"] * 4, "score:truth": [0.1, 0.2, 0.3, 0.4]}
+        >>> decisions = Decisions(table | {"norm@f": [0.1, 0.3, 0.2, 0.4]}, truth="y", group="g")
+        >>> tally = rank_moments(decisions, decisions.roles.attributes[0],
+        ...                      score=nw.col("score:truth"), norms={"f": "norm@f"},
+        ...                      within={"truth": nw.col("y")})
+        >>> tally.dense(["group", "truth"], "xy:f").tolist()
+        [[29.0]]
+    """
+    keys = {f"group{i}": nw.col(c) for i, c in enumerate(attribute.columns)} | dict(within)
+    known = ~score.is_null()
+    for column in norms.values():
+        known = known & ~nw.col(column).is_null()
+    frame = decisions.frame.filter(known if rows is None else known & rows).select(
+        *(expression.alias(f"key:{name}") for name, expression in keys.items()),
+        score.alias("s"),
+        *(nw.col(column).cast(nw.Float64).alias(f"norm:{k}") for k, column in norms.items()),
+    )
+    marks = [f"key:{name}" for name in keys]
+    tally = None
+    if decisions.engine == "polars":
+        tally = in_memory(decisions, frame, marks, list(norms))
+    if tally is None:
+        tally = by_engine(decisions, frame, marks, list(norms))
+    return decisions.name_groups(tally, attribute)
+
+
+def by_engine(
+    decisions: Decisions, frame: Frame, marks: Sequence[str], norms: Sequence[str]
+) -> Tally:
+    """The moments by the engine's own window functions and one aggregation."""
+    score = nw.col("s")
+    ranked = frame.select(
+        *marks,
+        score.rank("average").over(*marks).alias("x"),
+        score.rank("min").over(*marks).alias("first"),
+        score.rank("max").over(*marks).alias("last"),
+        *(nw.col(f"norm:{k}").rank("average").over(*marks).alias(f"y:{k}") for k in norms),
+    )
+    x = nw.col("x")
+    sums = {"tied": (nw.col("first") < nw.col("last")).cast(nw.Int64), "x": x, "xx": x * x}
+    for k in norms:
+        y = nw.col(f"y:{k}")
+        sums |= {f"y:{k}": y, f"yy:{k}": y * y, f"xy:{k}": x * y}
+    keys = {mark.removeprefix("key:"): nw.col(mark) for mark in marks}
+    return decisions.aggregate(keys, sums, frame=ranked)
+
+
+def in_memory(
+    decisions: Decisions, frame: Frame, marks: Sequence[str], norms: Sequence[str]
+) -> Tally | None:
+    """The moments by sorting each cell once per column: several times faster than windows.
+
+    None where there are more cells than it can number.
+    """
+    import polars as pl
+
+    native: pl.LazyFrame = nw.to_native(frame)
+    try:
+        kinds = native.collect_schema()
+        text = [pl.col(m).cast(pl.Categorical) for m in marks if kinds[m] == pl.String]
+        table = native.with_columns(text).collect(engine="streaming")
+    except Exception as error:
+        raise unreadable(decisions.source, "a table", error) from error
+    if not table.height:
+        empty: dict[str, Sequence[float]] = {name: [] for name in moment_names(norms)}
+        return Tally.of({mark.removeprefix("key:"): [] for mark in marks}, empty)
+    cell = np.zeros(table.height, dtype=np.int64)
+    size, labels = 1, []
+    for mark in marks:
+        told, codes = numbered(table[mark])
+        size *= len(told)
+        if size > MOST_CELLS:
+            return None
+        cell = cell * len(told) + codes
+        labels.append(told)
+    columns = {k: table[f"norm:{k}"].to_numpy() for k in norms}
+    sums = cell_moments(cell, table["s"].to_numpy(), columns, cells=size)
+    there = np.flatnonzero(sums["n"] > 0)
+    places = np.unravel_index(there, [len(told) for told in labels])
+    keys: dict[str, Sequence[Any]] = {
+        mark.removeprefix("key:"): [told[i] for i in place.tolist()]
+        for mark, told, place in zip(marks, labels, places, strict=True)
+    }
+    return Tally.of(keys, {name: value[there].tolist() for name, value in sums.items()})
+
+
+def numbered(column: Any) -> tuple[list[Any], NDArray[np.int64]]:
+    """The values of a Polars column, a missing one last, and for each row the place of its own."""
+    import polars as pl
+
+    if column.dtype in (pl.Categorical, pl.Enum):
+        values = column.drop_nulls().unique()
+        physical = values.to_physical().to_numpy()
+        place = np.full(int(physical.max(initial=0)) + 2, len(values), dtype=np.int64)
+        place[physical] = np.arange(len(values))
+        codes = place[column.to_physical().cast(pl.Int64).fill_null(len(place) - 1).to_numpy()]
+    else:
+        values = column.drop_nulls().unique().sort()
+        found = values.search_sorted(column.fill_null(values[0]) if len(values) else column)
+        codes = np.where(column.is_null().to_numpy(), len(values), found.cast(pl.Int64).to_numpy())
+    return [*values.to_list(), None], codes
+
+
+def moment_names(norms: Sequence[str]) -> list[str]:
+    """The sums of a tally of ranks."""
+    return ["n", "tied", "x", "xx", *(f"{m}:{k}" for k in norms for m in ("y", "yy", "xy"))]
