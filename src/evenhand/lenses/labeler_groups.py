@@ -1,0 +1,281 @@
+"""Rows of labelers by group: criterion, separation, prevalence and the costs they imply."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, stdtrit
+
+from evenhand.lenses.labeler_counts import Sample
+from evenhand.lenses.rows import Rows, words
+from evenhand.stats.estimate import FloatArray, critical
+from evenhand.stats.families import bonferroni
+from evenhand.stats.pooled_signal import FEWEST_LABELERS
+from evenhand.stats.rates import wilson
+from evenhand.stats.signal import (
+    FEWEST_ERRORS,
+    Rates,
+    SignalDetection,
+    corrected_rates,
+    normal_density,
+    signal_detection,
+)
+from evenhand.stats.signal_clusters import ClusteredRates, clustered_rates, one_way_variance
+
+LENS = "labelers"
+# What `method` says of a row that no limit can be held against, whatever its interval.
+FEW = f"cannot be told: fewer than {FEWEST_ERRORS} errors of a kind"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What the rows of one attribute share."""
+
+    attribute: str
+    positive: str
+    rule: str | None
+    level: float
+    seed: int
+
+    def block(self, shape: tuple[int, ...], **columns: Any) -> Rows:
+        """Rows of the labelers lens with the columns that all share."""
+        shared = {"class": self.positive, "attribute": self.attribute}
+        return Rows.block(shape, lens=LENS, rule=self.rule, level=self.level, **shared, **columns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSignal:
+    """Signal detection of each group with errors that know of labelers and items.
+
+    `rates` holds the covariance of all cells' z, F₁, H₁, F₂, …; `freedom` the degrees of
+    freedom of each group, infinite where it speaks of these labelers alone.
+    """
+
+    found: SignalDetection
+    rates: ClusteredRates
+    freedom: FloatArray
+    method: tuple[str, ...]
+    few: NDArray[np.bool_]
+
+
+def group_signal(sample: Sample, *, level: float) -> GroupSignal:
+    """Signal detection of every group of a sample.
+
+    From five labelers on a group, errors are clustered by labeler (and by item where items
+    repeat) and speak of labelers like these; below, of these labelers alone.
+    """
+    totals = sample.totals
+    rates = corrected_rates(*totals.T, correction=sample.correction)
+    covariance = _covariance(sample, rates)
+    alarm, hit = slice(0, None, 2), slice(1, None, 2)
+    diagonal = np.diag(covariance)
+    found = signal_detection(
+        *totals.T,
+        prevalence=sample.usable_prevalence(),
+        prevalence_error=sample.prevalence_error,
+        correction=sample.correction,
+        variance_hit=diagonal[hit],
+        variance_false_alarm=diagonal[alarm],
+        covariance=np.diag(covariance[alarm, hit]),
+        level=level,
+    )
+    many = sample.judges >= FEWEST_LABELERS
+    freedom = np.where(many, np.maximum(sample.judges - 1, 1), np.inf)
+    if sample.items is not None:
+        seen = np.bincount(sample.items.group.astype(np.intp), minlength=len(sample.groups))
+        freedom = np.where(many, np.minimum(freedom, np.maximum(seen - 1, 1)), freedom)
+    few = (totals[:, 1] < FEWEST_ERRORS) | (totals[:, 2] < FEWEST_ERRORS)
+    return GroupSignal(
+        found=found,
+        rates=_as_clustered(rates, covariance),
+        freedom=freedom,
+        method=tuple(
+            f"{found.method}; {_errors_of(sample, g)}" + (f"; {FEW}" if few[g] else "")
+            for g in range(len(sample.groups))
+        ),
+        few=few,
+    )
+
+
+def _errors_of(sample: Sample, g: int) -> str:
+    """How the errors of a group's numbers came about."""
+    count = int(sample.judges[g])
+    clusters = " and items" if sample.repeated else ""
+    if count >= FEWEST_LABELERS:
+        return f"clustered by {count:,} labelers{clusters}"
+    who = "this labeler" if count == 1 else f"these {count} labelers"
+    return f"of {who} alone" + (", clustered by items" if clusters else "")
+
+
+def _covariance(sample: Sample, rates: Rates) -> FloatArray:
+    """Covariance of z over cells F₁, H₁, F₂, …, clustered where there are labelers enough."""
+    hits, misses, alarms, rejections = np.moveaxis(sample.counts, -1, 0)
+    size = 2 * len(sample.groups)
+    yes = np.stack([alarms, hits], axis=-1).reshape(-1, size)
+    n = np.stack([alarms + rejections, hits + misses], axis=-1).reshape(-1, size)
+    plain = np.stack([rates.variance_false_alarm, rates.variance_hit], axis=-1).reshape(-1)
+    # Items vary in labelers' eyes however few labelers there are; labelers only if they are many.
+    many = np.repeat(sample.judges >= FEWEST_LABELERS, 2)
+    rate = np.stack([rates.false_alarm_rate, rates.hit_rate], axis=-1).reshape(-1)
+    total, raw = n.sum(axis=0), yes.sum(axis=0)
+    varies = (raw > 0) & (raw < total)
+    own = plain
+    if sample.items is not None and sample.repeated:
+        items = sample.items
+        found = clustered_rates(
+            yes,
+            labeler_n=n,
+            item_yes=items.yes,
+            item_n=items.labels,
+            item_cell=2 * items.group + items.truth,
+            correction=sample.correction,
+        )
+        own = np.fmax(plain, plain + found.item_extra)
+        covariance = found.two_way
+    else:
+        with np.errstate(all="ignore"):
+            slope = 1 / normal_density(_z(rates))
+            unscaled = one_way_variance(yes, n)
+        covariance = unscaled * np.outer(slope, slope)
+        with np.errstate(all="ignore"):
+            floor = rate * (1 - rate) / np.where(total > 0, total, np.nan) * slope**2
+        at = np.arange(size)
+        covariance[at, at] = np.fmax(covariance[at, at], floor)
+    clustered = many & varies & np.isfinite(np.diag(covariance))
+    inside = np.outer(clustered, clustered)
+    return np.asarray(np.where(inside, np.nan_to_num(covariance), np.diag(own)))
+
+
+def _z(rates: Rates) -> FloatArray:
+    return np.stack([rates.z_false_alarm, rates.z_hit], axis=-1).reshape(-1)
+
+
+def _as_clustered(rates: Rates, covariance: FloatArray) -> ClusteredRates:
+    rate = np.stack([rates.false_alarm_rate, rates.hit_rate], axis=-1).reshape(-1)
+    empty = np.full(rate.shape, np.nan)
+    return ClusteredRates(
+        rate=rate,
+        z=_z(rates),
+        labeler=covariance,
+        item_extra=empty,
+        two_way=covariance,
+        design_effect=empty,
+        freedom=np.inf,
+    )
+
+
+def quantile(level: float, freedom: FloatArray | float, *, members: int = 1) -> FloatArray:
+    """Critical value for a family of members, by t where there are degrees of freedom."""
+    df = np.asarray(freedom, dtype=np.float64)
+    finite = np.isfinite(df)
+    tail = 1 - (1 - level) / (2 * max(members, 1))
+    return np.where(
+        finite, stdtrit(np.where(finite, df, 1.0), tail), bonferroni(level, members=members)
+    )
+
+
+def group_rows(setting: Setting, sample: Sample, signal: GroupSignal) -> list[Rows]:
+    """Separation, criterion, prevalence, implied threshold and cost ratio of every group."""
+    found, size = signal.found, len(sample.groups)
+    undefined = undefined_of(sample, found)
+    gone = np.array([reason is not None for reason in undefined])
+    # Groups share labelers, so their joint law is unknown: Bonferroni holds whatever it is.
+    members = int((~gone).sum())
+    q = quantile(setting.level, signal.freedom)
+    family = quantile(setting.level, signal.freedom, members=members)
+    shared = {
+        "group": words(sample.groups),
+        "stratum": sample.stratum,
+        "n": sample.labels,
+        "method": words(signal.method),
+        "undefined": words(undefined),
+    }
+    parts = []
+    for measure, value, error, told in (
+        ("separation", found.separation, found.separation_error, _same),
+        ("criterion", found.criterion, found.criterion_error, _same),
+        ("implied_threshold", -found.log_cost_ratio, found.log_cost_ratio_error, expit),
+        ("cost_ratio", found.log_cost_ratio, found.log_cost_ratio_error, _exp),
+    ):
+        ends = {
+            "value": value,
+            "low": value - q * error,
+            "high": value + q * error,
+            "family_low": value - family * error,
+            "family_high": value + family * error,
+        }
+        kept = {name: np.where(gone, np.nan, told(end)) for name, end in ends.items()}
+        parts.append(setting.block((size,), measure=measure, **kept, **shared))
+    return [*parts, prevalence_rows(setting, sample)]
+
+
+def prevalence_rows(setting: Setting, sample: Sample) -> Rows:
+    """Share of positives among what labelers see, from distinct items or as it was given."""
+    limits = prevalence_limits(sample, critical(setting.level))
+    members = int((sample.prevalence_n > 0).sum())
+    family = prevalence_limits(sample, bonferroni(setting.level, members=members))
+    counted = "distinct items" if sample.items is not None else "labels"
+    return setting.block(
+        (len(sample.groups),),
+        measure="prevalence",
+        group=words(sample.groups),
+        stratum=sample.stratum,
+        value=sample.prevalence,
+        low=limits[0],
+        high=limits[1],
+        family_low=family[0],
+        family_high=family[1],
+        n=sample.prevalence_n,
+        method=words(["given" if g else f"wilson, over {counted}" for g in sample.given]),
+        undefined=words([None if np.isfinite(p) else "no items judged" for p in sample.prevalence]),
+    )
+
+
+def prevalence_limits(sample: Sample, z: float) -> tuple[FloatArray, FloatArray]:
+    """Wilson limits of the prevalences; the value itself where it is given."""
+    low, high = wilson(
+        np.nan_to_num(sample.prevalence) * sample.prevalence_n, sample.prevalence_n, z=z
+    )
+    return (
+        np.where(sample.given, sample.prevalence, low),
+        np.where(sample.given, sample.prevalence, high),
+    )
+
+
+def undefined_of(sample: Sample, found: SignalDetection) -> list[str | None]:
+    """Why a group has no criterion, separation or cost ratio, or None where it has."""
+    reasons: list[str | None] = []
+    for g, reason in enumerate(found.undefined):
+        share = sample.prevalence[g]
+        if reason is None and not 0 < share < 1:
+            reason = (
+                "no positives among the items" if share == 0 else "no negatives among the items"
+            )
+        reasons.append(reason)
+    return reasons
+
+
+def flag_notes(sample: Sample, found: SignalDetection, attribute: str) -> list[str]:
+    """What weakens single groups, in sentences; equal weaknesses of many groups in one."""
+    by_flag: dict[str, list[str]] = {}
+    for g, name in enumerate(sample.groups):
+        if sample.labels[g] == 0:
+            continue
+        for flag in found.warnings[g]:
+            by_flag.setdefault(flag, []).append(name)
+    place = f" in stratum {sample.stratum}" if sample.stratum else ""
+    return [
+        f"{attribute} {', '.join(names[:5])}"
+        f"{f' and {len(names) - 5} more' if len(names) > 5 else ''}{place}: {flag}."
+        for flag, names in by_flag.items()
+    ]
+
+
+def _same(value: FloatArray) -> FloatArray:
+    return value
+
+
+def _exp(value: FloatArray) -> FloatArray:
+    with np.errstate(over="ignore"):
+        return np.asarray(np.exp(value))

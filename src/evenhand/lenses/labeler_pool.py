@@ -1,0 +1,275 @@
+"""Rows of single labelers, each borrowing from all the others; never a ranking of people."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from evenhand.lenses.labeler_counts import Sample
+from evenhand.lenses.labeler_groups import Setting
+from evenhand.lenses.rows import Column, Rows, choose, words
+from evenhand.stats.estimate import FloatArray, critical
+from evenhand.stats.families import bonferroni, max_t_quantile
+from evenhand.stats.pooled_draws import RESAMPLED
+from evenhand.stats.pooled_signal import (
+    ItemCounts,
+    PooledQuantity,
+    PooledSignal,
+    pooled_signal,
+    summarise,
+)
+from evenhand.stats.signal import signal_detection
+from evenhand.stats.signal_contrasts import against_rest
+
+REST = "<rest>"
+NOBODY = "no items of this group judged"
+FROM_POOL = "from the pool: no positives or no negatives judged"
+# So many numbers in one array of draws at most; more labelers get fewer draws, never under 512.
+MOST_DRAWN, FEWEST_DRAWS = 20_000_000, 512
+QUANTITIES: tuple[PooledQuantity, ...] = ("separation", "criterion", "log_cost_ratio")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """Values with their own limits and the limits that hold for all of them at once."""
+
+    value: FloatArray
+    low: FloatArray
+    high: FloatArray
+    family_low: FloatArray
+    family_high: FloatArray
+
+    def columns(self, told: Any = np.asarray) -> dict[str, FloatArray]:
+        """The limits as columns of rows, through a rising function."""
+        names = ("value", "low", "high", "family_low", "family_high")
+        return {name: told(getattr(self, name)) for name in names}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelerSpans:
+    """What single labelers do: by quantity, (labelers, groups), and (labelers,) over groups.
+
+    `rest` compares each with the other labelers, `own` each labeler's groups with a reference.
+    """
+
+    groups: dict[str, Span]
+    whole: dict[str, Span]
+    rest: dict[str, Span]
+    own: dict[str, Span]
+    method: Column
+    pooled: PooledSignal | None
+
+
+def pool(sample: Sample, *, level: float, seed: int) -> PooledSignal:
+    """The pooled model of a sample, with the variance of items where they are named."""
+    items = None
+    if sample.items is not None:
+        found = sample.items
+        items = ItemCounts(yes=found.yes, n=found.labels, group=found.group, truth=found.truth)
+    size = sample.counts.shape[0] * 2 * len(sample.groups)
+    draws = int(np.clip(MOST_DRAWN // max(size, 1), FEWEST_DRAWS, RESAMPLED))
+    return pooled_signal(
+        sample.counts,
+        items=items,
+        prevalence=sample.usable_prevalence(),
+        prevalence_error=sample.prevalence_error,
+        draws=draws,
+        level=level,
+        seed=seed,
+    )
+
+
+def labeler_spans(setting: Setting, sample: Sample, *, reference: int | None) -> LabelerSpans:
+    """Every labeler's separation, criterion and log cost ratio: pooled from five labelers on."""
+    if not sample.poolable:
+        return _unpooled(setting, sample)
+    pooled = pool(sample, level=setting.level, seed=setting.seed)
+    share = sample.labels / sample.labels.sum()
+    groups: dict[str, Span] = {}
+    whole: dict[str, Span] = {}
+    rest: dict[str, Span] = {}
+    own: dict[str, Span] = {}
+    others = [g for g in range(len(sample.groups)) if g != reference]
+    for quantity in QUANTITIES:
+        draws = pooled.labeler_draws(quantity)
+        groups[quantity] = _posterior(draws, pooled, quantity)
+        whole[quantity] = _posterior(draws @ share, pooled, quantity)
+        if quantity == "log_cost_ratio":
+            continue
+        mean = draws.mean(axis=1, keepdims=True)
+        count = draws.shape[1]
+        rest[quantity] = _posterior((draws - mean) * count / (count - 1), pooled, quantity)
+        if reference is not None and others:
+            gap = draws[..., others] - draws[..., [reference]]
+            own[quantity] = _posterior(gap, pooled, quantity)
+    return LabelerSpans(
+        groups=groups,
+        whole=whole,
+        rest=rest,
+        own=own,
+        method=choose(pooled.from_pool, f"{pooled.method}; {FROM_POOL}", pooled.method),
+        pooled=pooled,
+    )
+
+
+def _posterior(draws: FloatArray, pooled: PooledSignal, quantity: str) -> Span:
+    """Posterior limits, and a band from the draws' largest deviation over all members."""
+    weights = pooled.weights if draws.ndim == 2 else pooled.weights[..., None]
+    found = summarise(draws, weights=np.broadcast_to(weights, draws.shape), level=pooled.level)
+    # The cost ratio is skewed by small separations: its median speaks for it.
+    value = found.median if quantity == "log_cost_ratio" else found.mean
+    with np.errstate(all="ignore"):
+        statistics = (draws - found.mean) / np.where(found.sd > 0, found.sd, np.nan)
+    q = max_t_quantile(statistics.reshape(len(draws), -1), level=pooled.level)
+    return Span(
+        value=value,
+        low=found.low,
+        high=found.high,
+        family_low=np.minimum(found.low, value - q * found.sd),
+        family_high=np.maximum(found.high, value + q * found.sd),
+    )
+
+
+def _unpooled(setting: Setting, sample: Sample) -> LabelerSpans:
+    """Each labeler alone, with the log-linear correction on all cells."""
+    level = setting.level
+    found = signal_detection(
+        *np.moveaxis(sample.counts, -1, 0),
+        prevalence=sample.usable_prevalence(),
+        prevalence_error=sample.prevalence_error,
+        correction="log-linear",
+        level=level,
+    )
+    q = bonferroni(level, members=int((sample.counts.sum(axis=2) > 0).sum()))
+    z = critical(level)
+
+    def span(value: FloatArray, error: FloatArray) -> Span:
+        return Span(
+            value=value,
+            low=value - z * error,
+            high=value + z * error,
+            family_low=value - q * error,
+            family_high=value + q * error,
+        )
+
+    other = against_rest(sample.counts, correction="log-linear", level=level)
+    names = {
+        "separation": (found.separation, found.separation_error),
+        "criterion": (found.criterion, found.criterion_error),
+        "log_cost_ratio": (found.log_cost_ratio, found.log_cost_ratio_error),
+    }
+    rest = {
+        "separation": span(other.separation.value, other.separation.standard_error),
+        "criterion": span(other.criterion.value, other.criterion.standard_error),
+    }
+    method = f"{found.method}; too few labelers to pool"
+    return LabelerSpans(
+        groups={name: span(*pair) for name, pair in names.items()},
+        whole={},
+        rest=rest if len(sample.labelers) > 1 else {},
+        own={},
+        method=np.full(sample.counts.shape[:2], method, dtype=object),
+        pooled=None,
+    )
+
+
+def labeler_rows(
+    setting: Setting, sample: Sample, spans: LabelerSpans, *, reference: int | None
+) -> list[Rows]:
+    """Rows of every labeler, ordered by name: by group, over groups, and against the rest."""
+    labels = sample.counts.sum(axis=2)
+    reasons = _reasons(sample, pooled=spans.pooled is not None)
+    names = words(sample.labelers)[:, None]
+    by_group = {
+        "labeler": names,
+        "group": words(sample.groups)[None, :],
+        "n": labels,
+        "method": spans.method,
+        "undefined": reasons,
+    }
+    shape = labels.shape
+    parts = _blocks(setting, shape, spans.groups, reasons, **by_group)
+    if spans.whole:
+        over = choose([_unable(sample).any()] * shape[0], "a group has no positives or negatives")
+        told = {"labeler": names[:, 0], "n": labels.sum(axis=1), "undefined": over}
+        told["method"] = f"{spans.method[0, 0].split(';')[0]}; groups weighed by their labels"
+        parts += _blocks(setting, shape[:1], spans.whole, over, **told)
+    if spans.rest:
+        against = labels.sum(axis=0) - labels
+        rest = choose(against == 0, "nobody else judged this group", reasons)
+        told = by_group | {"reference": REST, "n_reference": against, "undefined": rest}
+        parts += _blocks(setting, shape, spans.rest, rest, ending="_gap", **told)
+    if spans.own and reference is not None:
+        others = [g for g in range(len(sample.groups)) if g != reference]
+        theirs = reasons[:, [reference]]
+        both = choose(_none(theirs), reasons[:, others], theirs)
+        told = {
+            "labeler": names,
+            "group": words([sample.groups[g] for g in others])[None, :],
+            "reference": sample.groups[reference],
+            "n": labels[:, others],
+            "n_reference": labels[:, [reference]],
+            "method": spans.method[:, others],
+            "undefined": both,
+        }
+        parts += _blocks(setting, (shape[0], len(others)), spans.own, both, ending="_gap", **told)
+    return parts
+
+
+def _blocks(
+    setting: Setting,
+    shape: tuple[int, ...],
+    spans: dict[str, Span],
+    reasons: Column,
+    *,
+    ending: str = "",
+    **shared: Any,
+) -> list[Rows]:
+    gone = ~_none(reasons)
+
+    def block(measure: str, columns: dict[str, FloatArray]) -> Rows:
+        kept = {name: np.where(gone, np.nan, column) for name, column in columns.items()}
+        return setting.block(shape, measure=measure, **kept, **shared)
+
+    parts = []
+    for quantity, span in spans.items():
+        if quantity != "log_cost_ratio":
+            parts.append(block(f"{quantity}{ending}", span.columns()))
+            continue
+        turned = Span(
+            value=-span.value,
+            low=-span.high,
+            high=-span.low,
+            family_low=-span.family_high,
+            family_high=-span.family_low,
+        )
+        parts.append(block("implied_threshold", turned.columns(expit)))
+        with np.errstate(over="ignore"):
+            parts.append(block("cost_ratio", span.columns(np.exp)))
+    return parts
+
+
+def _none(reasons: Column) -> NDArray[np.bool_]:
+    """Where there is no reason against a number."""
+    flat = [reason is None for reason in reasons.flat]
+    return np.array(flat, dtype=bool).reshape(reasons.shape)
+
+
+def _unable(sample: Sample) -> NDArray[np.bool_]:
+    """Groups in which nobody judged a positive, or nobody a negative."""
+    totals = sample.totals
+    return np.asarray((totals[:, :2].sum(axis=1) == 0) | (totals[:, 2:].sum(axis=1) == 0))
+
+
+def _reasons(sample: Sample, *, pooled: bool) -> Column:
+    """Why a labeler has no number for a group: (labelers, groups) of reasons or None."""
+    labels = sample.counts.sum(axis=2)
+    positives, negatives = sample.counts[..., :2].sum(axis=2), sample.counts[..., 2:].sum(axis=2)
+    if pooled:
+        totals = sample.totals
+        positives, negatives = totals[:, :2].sum(axis=1)[None], totals[:, 2:].sum(axis=1)[None]
+    reasons = choose(negatives == 0, "no negatives among the items judged")
+    reasons = choose(positives == 0, "no positives among the items judged", reasons)
+    return choose(labels == 0, NOBODY, np.broadcast_to(reasons, labels.shape))
