@@ -34,6 +34,9 @@ HEADLINES = (
     "counterfactual_selection_rate_gap",
     "counterfactual_true_positive_rate_gap",
     "counterfactual_false_positive_rate_gap",
+    "norm_bias",
+    "norm_bias_irrelevant",
+    "norm_correlation",
 )
 
 
@@ -123,11 +126,14 @@ def find(
         if count > 0:
             swapped = f"When only {words_for(attribute)} are swapped"
             where = swapped if lens == "causal" else f"By {attribute}"
+            noun = "correlation with a norm" if lens == "norms" else "gap"
+            many = "correlations with a norm" if lens == "norms" else "gaps"
+            each = plural(count, noun, many)
             yield Finding(
                 lens=str(lens),
                 layer="implementation",
                 verdict=NOT_ASSESSED,
-                sentence=f"{where}, none of {plural(count, 'gap')} can be told from chance.",
+                sentence=f"{where}, none of {each} can be told from chance.",
                 measure="",
                 attribute=attribute,
                 rows=(),

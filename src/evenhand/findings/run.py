@@ -30,7 +30,7 @@ from evenhand.findings.verdict import (
     overall,
     read_limits,
 )
-from evenhand.lenses import causal, statistical, thresholds
+from evenhand.lenses import causal, norms, statistical, thresholds
 from evenhand.lenses.lens import LensResult, Options
 from evenhand.lenses.rows import Rows
 
@@ -38,6 +38,7 @@ LENSES: dict[str, Any] = {
     "statistical": statistical,
     "causal": causal,
     "thresholds": thresholds,
+    "norms": norms,
 }
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evenhand.findings.cost_sentences import cost_words
+from evenhand.findings.norm_sentences import counts_classes, norm_words
 from evenhand.findings.swap_sentences import swap_words
 
 Row = Mapping[str, Any]
@@ -128,11 +129,13 @@ def row_sentence(row: Row, *, meaning: Mapping[str, str] | None = None) -> str:
     reference = _OTHERS.get(row["reference"], row["reference"])
     place = f" in stratum {row['stratum']}" if row["stratum"] else ""
     cases = f"n = {row['n']:,.0f}" if row["n"] is not None else ""
+    if cases and counts_classes(row["measure"]):
+        cases = plural(row["n"], "class", "classes")
     if row["n_reference"] is not None:
         cases += f" and {row['n_reference']:,.0f}"
     same = number(row["value"]) == "0.000"
     swapped = swap_words(row, _class(row["class"], meaning or {}), same=same)
-    costs = cost_words(row, reference)
+    costs = cost_words(row, reference) or norm_words(row)
     if costs is not None:
         told, shown = costs
     elif swapped is not None:

@@ -23,6 +23,9 @@ WITHIN, OUTSIDE, CANNOT_TELL, NOT_ASSESSED = "within", "outside", "cannot tell",
 HIDDEN_UNDER, UNTOLD_UNDER = 10, 50
 # Measures whose n counts classes or groups, not cases: the floors on cases do not apply to them.
 COUNTED_OTHERWISE = ("_rms", "_rms_corrected", "_spread", "_spread_corrected", "_null_level")
+OVER_CLASSES = ("norm_bias", "norm_bias_corrected", "norm_slope", "norm_correlation_mean")
+COUNTED_OTHERWISE += (*OVER_CLASSES, *(f"{name}_irrelevant" for name in OVER_CLASSES))
+COUNTED_OTHERWISE += ("_null_level_irrelevant",)
 _NUMBERS = ("value", "low", "high", "family_low", "family_high", "p", "p_adjusted")
 _HIDDEN = f"fewer than {HIDDEN_UNDER} cases: hidden"
 
