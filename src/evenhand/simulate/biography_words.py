@@ -103,7 +103,7 @@ SENTENCES = (
         "{She} is best known for %s and %s, although {her} early work was about %s and %s.",
     ),
     (
-        "Those who met {HER} early on remember {her} enthusiasm for %s and %s.",
+        "Those who knew {HER} at school remember {her} enthusiasm for %s and %s.",
         "Colleagues often turn to {HER} for advice on %s, and sometimes on %s.",
         "A prize was given to {HER} in recognition of %s and of work on %s.",
     ),

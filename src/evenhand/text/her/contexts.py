@@ -88,7 +88,7 @@ def pair_features(found: Context, kinds: Sequence[str]) -> list[str]:
     Examples:
         >>> found = ("They", "gave", "a", "book", ".", "l")
         >>> pair_features(found, ["pron", "give", "det", "c", "."])
-        ['own^l', 'gave_a', 'give_det', 'det_c_', 'give_det_c', 'det_c_._']
+        ['own^l', 'gave_a', 'give_det', 'det_c_', 'give_det_c', 'det_c_._', 'a>c']
     """
     _, before, first, second, third = kinds
     return [
@@ -98,6 +98,7 @@ def pair_features(found: Context, kinds: Sequence[str]) -> list[str]:
         f"{first}_{second}_",
         f"{before}_{first}_{second}",
         f"{first}_{second}_{third}_",
+        f"{found[2].lower()}>{second}",
     ]
 
 
@@ -106,7 +107,7 @@ def features(found: Context, *, induced: Mapping[str, str]) -> list[str]:
 
     Examples:
         >>> features(("They", "gave", "a", "book", ".", "l"), induced={})[-1]
-        'det_open_._'
+        'a>open'
     """
     kinds = [
         word_class(word, induced=induced, before=position == "p1")

@@ -174,7 +174,7 @@ def _quantised(values: dict[str, float], *, intercept: float, classes: dict[str,
     """The same weights in whole steps, without those that round to nothing."""
     weights = {name: round(value / STEP) * STEP for name, value in values.items()}
     return HerModel(
-        {name: value for name, value in weights.items() if value},
+        {name: value for name, value in weights.items() if abs(value) > 1.5 * STEP},
         intercept=round(intercept / STEP) * STEP,
         classes=classes,
     )
