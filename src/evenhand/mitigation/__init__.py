@@ -1,0 +1,1 @@
+"""Remedies: before, in and after training, each usable alone with scikit-learn's conventions."""

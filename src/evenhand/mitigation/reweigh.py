@@ -1,0 +1,171 @@
+"""Weights that even out the groups of each class before training."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import DataError, UsageError, nearest
+from evenhand.mitigation.cells import Cells, cells_of, place_of, several
+from evenhand.mitigation.estimator import Wrapped, checked_weights, fit_weighted, fresh
+from evenhand.stats.estimate import FloatArray
+
+Weighing = Literal["within_class", "kamiran_calders", "equal_opportunity"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellWeights:
+    """A weight for each row, and the table it comes from: classes × groups, NaN where empty.
+
+    `empty` names cells without rows; `silenced` classes whose rows all have weight 0; `notes`
+    says both in words.
+    """
+
+    weights: FloatArray
+    classes: tuple[Any, ...]
+    groups: tuple[Any, ...]
+    counts: NDArray[np.int64]
+    table: FloatArray
+    empty: tuple[tuple[Any, Any], ...]
+    silenced: tuple[Any, ...]
+    notes: tuple[str, ...]
+
+    def of(self, truth: Any, *, group: Any) -> float:
+        """Weight of one cell; NaN where it has no rows."""
+        row = place_of(truth, self.classes, argument="truth")
+        return float(self.table[row, place_of(group, self.groups, argument="group")])
+
+
+def within_class_weights(
+    truth: Any, *, group: Any, groups: Sequence[Any] | None = None
+) -> CellWeights:
+    """Weights α: each group of a class counts as much as its smallest group, none above 1.
+
+    `groups` are those to be evened out, by default all; rows of others get weight 0, and so does
+    a class with fewer than two of them. The sizes of the classes are not kept.
+
+    Examples:
+        >>> found = within_class_weights(["a"] * 4, group=["f", "m", "m", "m"])
+        >>> found.weights.round(3).tolist()
+        [1.0, 0.333, 0.333, 0.333]
+    """
+    cells = cells_of(truth, group=group)
+    used = np.ones(len(cells.groups), dtype=bool)
+    if groups is not None:
+        used[:] = False
+        used[[place_of(name, cells.groups, argument="groups") for name in groups]] = True
+    present = (cells.counts > 0) & used
+    smallest = np.where(present, cells.counts, np.iinfo(np.int64).max).min(axis=1)
+    several_groups = present.sum(axis=1) >= 2
+    table = np.where(several_groups, smallest, 0)[:, None] / np.maximum(cells.counts, 1)
+    table = np.where(used, table, 0.0)
+    left = [name for name, use in zip(cells.groups, used, strict=True) if not use]
+    notes = [f"Rows of {several(left)} have weight 0: not among the groups given."] if left else []
+    return _weights(cells, table, notes=notes)
+
+
+def kamiran_calders_weights(truth: Any, *, group: Any) -> CellWeights:
+    """Weights n_y·n_g ÷ (n·n_yg): class and group become independent, their totals stay.
+
+    Kamiran and Calders (2012). The weights sum to the number of rows unless a cell is empty.
+
+    Examples:
+        >>> found = kamiran_calders_weights(["a", "a", "a", "b"], group=["f", "m", "m", "f"])
+        >>> found.of("a", group="f"), found.of("a", group="m"), found.empty
+        (1.5, 0.75, (('b', 'm'),))
+    """
+    cells = cells_of(truth, group=group)
+    n = cells.counts.sum()
+    expected = cells.counts.sum(axis=1, keepdims=True) * cells.counts.sum(axis=0) / n
+    table = expected / np.maximum(cells.counts, 1)
+    return _weights(cells, table, notes=[])
+
+
+def equal_opportunity_weights(truth: Any, *, group: Any) -> CellWeights:
+    """Weights n_y ÷ n_yg: in a class every group counts as much as the whole class.
+
+    With K groups the weights sum to K times the rows; a ridge penalty is then K times weaker.
+
+    Examples:
+        >>> found = equal_opportunity_weights(["a"] * 4, group=["f", "m", "m", "m"])
+        >>> found.weights.round(3).tolist()
+        [4.0, 1.333, 1.333, 1.333]
+    """
+    cells = cells_of(truth, group=group)
+    table = cells.counts.sum(axis=1, keepdims=True) / np.maximum(cells.counts, 1)
+    return _weights(cells, table, notes=[])
+
+
+WEIGHINGS: dict[str, Callable[..., CellWeights]] = {
+    "within_class": within_class_weights,
+    "kamiran_calders": kamiran_calders_weights,
+    "equal_opportunity": equal_opportunity_weights,
+}
+
+
+def reweigh(truth: Any, *, group: Any, method: Weighing = "kamiran_calders") -> CellWeights:
+    """Weights of the training rows by one of the three rules.
+
+    Examples:
+        >>> reweigh(["a", "a", "b", "b"], group=["f", "m", "f", "m"]).weights.tolist()
+        [1.0, 1.0, 1.0, 1.0]
+    """
+    if method not in WEIGHINGS:
+        raise UsageError(
+            f"method={method!r} is not one of {', '.join(WEIGHINGS)}."
+            + nearest(str(method), list(WEIGHINGS))
+        )
+    return WEIGHINGS[method](truth, group=group)
+
+
+def _weights(cells: Cells, table: FloatArray, *, notes: list[str]) -> CellWeights:
+    rows = table[cells.truth, cells.group]
+    if not rows.sum() > 0:
+        raise DataError(
+            "The weights sum to zero: no class has rows of two groups. "
+            "Give training rows in which some class has more than one group."
+        )
+    silenced = tuple(np.array(cells.classes, dtype=object)[~(table * cells.counts).any(axis=1)])
+    if cells.empty:
+        named = several(f"{c} of {g}" for c, g in cells.empty)
+        notes = [*notes, f"No training rows: {named} (class of group)."]
+    if silenced:
+        notes = [*notes, f"Weight 0 throughout, for want of a second group: {several(silenced)}."]
+    return CellWeights(
+        weights=rows,
+        classes=cells.classes,
+        groups=cells.groups,
+        counts=cells.counts,
+        table=np.where(cells.counts > 0, table, np.nan),
+        empty=cells.empty,
+        silenced=silenced,
+        notes=tuple(notes),
+    )
+
+
+class ReweighedClassifier(Wrapped):
+    """A classifier trained with weights that even out the groups; `cells_` has the table.
+
+    Examples:
+        >>> rows = [[0.0], [1.0], [2.0], [3.0]]
+        >>> model = ReweighedClassifier().fit(rows, ["a", "a", "b", "b"], group=["f", "m"] * 2)
+        >>> model.predict([[0.0], [3.0]]).tolist()
+        ['a', 'b']
+    """
+
+    stage = "before"
+
+    def __init__(self, estimator: Any = None, *, method: Weighing = "kamiran_calders") -> None:
+        self.estimator = estimator
+        self.method = method
+
+    def fit(self, X: Any, y: Any, *, group: Any, sample_weight: Any = None) -> Self:
+        """Fit with the weights of the cells, times `sample_weight` where given."""
+        self.cells_ = reweigh(y, group=group, method=self.method)
+        weights = self.cells_.weights * checked_weights(sample_weight, rows=len(y))
+        model = fresh(self.estimator)
+        self.estimator_ = fit_weighted(model, X, y, checked_weights(weights, rows=len(y)))
+        self.classes_ = self.estimator_.classes_
+        return self
