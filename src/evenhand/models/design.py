@@ -103,6 +103,23 @@ class Design:
         list(self._pool.map(work, self._backward))
         return result
 
+    def curvature(self, bends: NDArray[Any]) -> NDArray[Any]:
+        """Classes × parameters: Σ bend·(feature - mean)², the diagonal of the loss's Hessian."""
+        result = np.empty((bends.shape[1], self.width + self.intercept), dtype=self.dtype)
+        sums = bends.sum(axis=0, dtype=np.float64).astype(self.dtype)
+        result[:, self.width :] = sums[:, None]
+
+        def work(part: tuple[slice, Matrix]) -> None:
+            place, block = part
+            product = squared(block) @ bends
+            if self.intercept:
+                mean = self.mean[place, None]
+                product -= 2 * mean * (block @ bends) - mean * mean * sums
+            result[:, place] = np.maximum(product, 0).T
+
+        list(self._pool.map(work, self._backward))
+        return result
+
     def each_block(self, work: Callable[[slice], Any], *, length: int, columns: int) -> list[Any]:
         """What `work` gives for each run of `length` that is small enough to stay in cache."""
         size = max(1, 65_536 // max(1, columns))
@@ -111,6 +128,15 @@ class Design:
     def each(self, work: Callable[[int], Any], *, count: int) -> list[Any]:
         """What `work` gives for each of `count` independent problems."""
         return list(self._pool.map(work, range(count)))
+
+
+def squared(block: Matrix) -> Matrix:
+    """Each entry times itself; a sparse block shares its pattern with the result."""
+    filled = not sparse.issparse(block)
+    if filled:
+        return block * block
+    arrays = (block.data * block.data, block.indices, block.indptr)
+    return sparse.csr_matrix(arrays, shape=block.shape, copy=False)
 
 
 def thread_count(threads: int | None) -> int:

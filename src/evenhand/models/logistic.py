@@ -88,14 +88,8 @@ class Loss:
         self, logits: NDArray[Any], block: slice, columns: NDArray[np.intp]
     ) -> tuple[NDArray[np.float64], NDArray[Any]]:
         """Summed loss of each problem, and residuals (weighted probability minus truth)."""
-        labels = self.labels[block]
-        place = np.full(int(labels.max(initial=-1)) + 2, -1)
-        inside = columns < place.size - 1
-        place[columns[inside]] = np.flatnonzero(inside)
-        column = place[labels]
-        own = np.flatnonzero(column >= 0)
-        column = column[own]
-        c = self.weights[block, None]
+        own, column = self._truth(block, columns)
+        c = self._factors(block, columns, own, column)
         if self.multinomial:
             top = logits.max(axis=1, keepdims=True)
             powers = np.exp(logits - top)
@@ -108,16 +102,48 @@ class Loss:
         powers = np.exp(-np.abs(logits))
         probability = np.where(logits >= 0, 1, powers) / (1 + powers)
         losses = np.log1p(powers)
-        truth = logits[own, column]
-        own_loss = losses[own, column] + np.maximum(-truth, 0)
+        own_loss = losses[own, column] + np.maximum(-logits[own, column], 0)
         losses += np.maximum(logits, 0)
         losses[own, column] = own_loss
         probability[own, column] -= 1
-        if self.sides is not None:
-            factor = np.broadcast_to(self.sides[0, columns], logits.shape).copy()
-            factor[own, column] = self.sides[1, columns[column]]
-            c = c * factor
         return (losses * c).sum(axis=0, dtype=np.float64), probability * c
+
+    def bends(self, logits: NDArray[Any], block: slice, columns: NDArray[np.intp]) -> NDArray[Any]:
+        """Second derivative of every row's loss by each of its logits."""
+        c = self._factors(block, columns, *self._truth(block, columns))
+        if self.multinomial:
+            powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+            probability = powers / powers.sum(axis=1, keepdims=True)
+            return np.asarray(c * probability * (1 - probability))
+        powers = np.exp(-np.abs(logits))
+        return np.asarray(c * powers / (1 + powers) ** 2)
+
+    def _truth(
+        self, block: slice, columns: NDArray[np.intp]
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Rows of the block whose class is among the columns, and which column that is."""
+        labels = self.labels[block]
+        place = np.full(int(labels.max(initial=-1)) + 2, -1)
+        inside = columns < place.size - 1
+        place[columns[inside]] = np.flatnonzero(inside)
+        column = place[labels]
+        own = np.flatnonzero(column >= 0)
+        return own, column[own]
+
+    def _factors(
+        self,
+        block: slice,
+        columns: NDArray[np.intp],
+        own: NDArray[np.intp],
+        column: NDArray[np.intp],
+    ) -> NDArray[Any]:
+        """Weight of each row, or of each row and column where the sides are balanced."""
+        c: NDArray[Any] = self.weights[block, None]
+        if self.sides is None:
+            return c
+        factor = np.tile(self.sides[0, columns], (len(c), 1))
+        factor[own, column] = self.sides[1, columns[column]]
+        return np.asarray(c * factor)
 
 
 def fit_logistic(
@@ -222,6 +248,10 @@ class Descent:
                 break
             logits, gradient = self._step(active, logits, gradient)
             done += 1
+            if done & (done + 1) == 0:
+                # After 1, 3, 7, 15 … steps: fitted rows have lost most of their curvature, and
+                # the guess from the class shares would keep frequent words from moving.
+                self._renew(active, logits)
         else:
             self._settle(active, gradient, tolerance)
         table = self._columns(self.parameters)
@@ -262,6 +292,22 @@ class Descent:
 
         values = self.design.each_block(work, length=self.design.rows, columns=logits.shape[1])
         return np.sum(values, axis=0), reached, residuals
+
+    def _renew(self, active: NDArray[np.intp], logits: NDArray[Any]) -> None:
+        """Take the diagonal guess of the inverse Hessian anew, at the present parameters."""
+        columns = self._class_columns(active)
+        bends = np.empty_like(logits)
+
+        def work(block: slice) -> None:
+            bends[block] = self.loss.bends(logits[block], block, columns)
+
+        self.design.each_block(work, length=self.design.rows, columns=logits.shape[1])
+        curvature = self.design.curvature(bends).reshape(active.size, -1)
+        least = 1e-8 * float(self.loss.weights.sum(dtype=np.float64))
+        for row, k in enumerate(active):
+            # An intercept has no ridge to bound it where every row is fitted.
+            floor = np.where(self.ridge[k] > 0, 0, least).astype(self.design.dtype)
+            self.inverse[k] = 1 / np.maximum(curvature[row] + self.ridge[k], floor)
 
     def _settle(
         self, active: NDArray[np.intp], gradient: NDArray[Any], tolerance: float
