@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from evenhand.report.table import HEADERS, cells, chosen_rows, left_out
+from evenhand.report.table import HEADERS, cells, chosen_rows, left_out, printable
 
 
 def as_markdown(record: Mapping[str, Any]) -> str:
@@ -34,4 +34,4 @@ def as_markdown(record: Mapping[str, Any]) -> str:
 def _escape(text: str) -> str:
     for mark in "\\`*_[]<>|":
         text = text.replace(mark, f"\\{mark}")
-    return " ".join(text.split())
+    return " ".join(printable(text).split())

@@ -1,5 +1,6 @@
 """What a reader is shown of the rows: the comparisons that matter, largest first."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -15,6 +16,8 @@ HEADLINES = (
     "accuracy_gap",
     "auc_gap",
 )
+# Control characters, and marks that turn the direction of writing.
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _ORDER = {"outside": 0, "cannot tell": 1, "within": 2, "not assessed": 3}
 
 
@@ -74,6 +77,16 @@ def impact_ratios(record: Mapping[str, Any]) -> list[Row]:
         and row["value"] is not None
         and (positive is None or row["class"] == positive)
     ]
+
+
+def printable(text: str) -> str:
+    """Text without the characters that would steer a terminal or a page.
+
+    Examples:
+        >>> printable("red\\x1b[31m line\\nbreak")
+        'red [31m line break'
+    """
+    return _UNPRINTABLE.sub(" ", text)
 
 
 def left_out(record: Mapping[str, Any]) -> Iterable[str]:

@@ -4,7 +4,7 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
-from evenhand.report.table import HEADERS, cells, chosen_rows, impact_ratios, left_out
+from evenhand.report.table import HEADERS, cells, chosen_rows, impact_ratios, left_out, printable
 
 WIDTH = 100
 _OPTIONAL = {"class", "verdict"}
@@ -13,34 +13,33 @@ _STYLES = {"outside": "bold red", "cannot tell": "yellow", "within": "green", "n
 
 def show(record: Mapping[str, Any], console: Any) -> None:
     """Print a record on a rich console."""
-    from rich.text import Text
 
     style = _STYLES[record["verdict"]]
-    console.print(Text(record["sentence"], style=style.replace("dim", "bold")))
+    console.print(_text(record["sentence"], style=style.replace("dim", "bold")))
     if record["charter"]:
-        console.print(Text(record["charter"]["sentence"]))
+        console.print(_text(record["charter"]["sentence"]))
     data = record["data"]
     rows = f"{data['rows']:,} rows of " if data["rows"] is not None else ""
-    console.print(Text(f"{rows}{data['source']}, {record['made']['engine']}.", style="dim"))
+    console.print(_text(f"{rows}{data['source']}, {record['made']['engine']}.", style="dim"))
     console.print()
     for finding in record["findings"]:
         mark = {"outside": "✗", "cannot tell": "?", "within": "✓"}.get(finding["verdict"], "·")
-        line = Text(f"{mark} ", style=_STYLES[finding["verdict"]])
-        line.append(finding["sentence"], style="default")
+        line = _text(f"{mark} ", style=_STYLES[finding["verdict"]])
+        line.append(printable(finding["sentence"]), style="default")
         if finding["owner"]:
-            line.append(f" ({finding['layer']}: {finding['owner']})", style="dim")
+            line.append(printable(f" ({finding['layer']}: {finding['owner']})"), style="dim")
         console.print(line)
     for note in record["notes"]:
-        console.print(Text(f"! {note}", style="yellow"))
+        console.print(_text(f"! {note}", style="yellow"))
     if record["findings"] or record["notes"]:
         console.print()
     _table(record, console)
     _impact(record, console)
     for sentence in left_out(record):
-        console.print(Text(sentence, style="dim"))
+        console.print(_text(sentence, style="dim"))
     level = record["made"]["level"]
     console.print(
-        Text(
+        _text(
             f"Intervals hold at {level:.0%} for all classes and groups of a measure together.",
             style="dim",
         )
@@ -60,7 +59,6 @@ def as_text(record: Mapping[str, Any]) -> str:
 def _table(record: Mapping[str, Any], console: Any) -> None:
     from rich import box
     from rich.table import Table
-    from rich.text import Text
 
     rows, more = chosen_rows(record)
     if not rows:
@@ -73,20 +71,19 @@ def _table(record: Mapping[str, Any], console: Any) -> None:
         table.add_column(HEADERS[i], justify="right" if right else "left", no_wrap=right)
     before = ""
     for line, row in zip(told, rows):
-        texts = [Text(cell) for cell in line]
-        texts[0] = Text("" if line[0] == before else line[0])
+        texts = [_text(cell) for cell in line]
+        texts[0] = _text("" if line[0] == before else line[0])
         texts[-1].stylize(_STYLES[row["verdict"]])
         table.add_row(*(texts[i] for i in keep))
         before = line[0]
     console.print(table)
     if more:
-        console.print(Text(f"{more:,} more rows are in the record (--json).", style="dim"))
+        console.print(_text(f"{more:,} more rows are in the record (--json).", style="dim"))
 
 
 def _impact(record: Mapping[str, Any], console: Any) -> None:
     from rich import box
     from rich.table import Table
-    from rich.text import Text
 
     rows = impact_ratios(record)
     if not rows or len({row["class"] for row in rows}) > 1:
@@ -103,5 +100,12 @@ def _impact(record: Mapping[str, Any], console: Any) -> None:
         table.add_column(header, justify="left" if header in {"group", "highest"} else "right")
     for row in rows[:20]:
         _, _, group, against, value, limits, count, _ = cells(row)
-        table.add_row(*(Text(cell) for cell in (group, against, value, limits, count)))
+        table.add_row(*(_text(cell) for cell in (group, against, value, limits, count)))
     console.print(table)
+
+
+def _text(words: str, style: str = "") -> Any:
+    """Text for the console; what stands in the data cannot steer the terminal."""
+    from rich.text import Text
+
+    return Text(printable(words), style=style)
