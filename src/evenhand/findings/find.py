@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.findings.cost_sentences import cost_sentence
+from evenhand.findings.labeler_sentences import few_labelers, labelers_sentence
 from evenhand.findings.sentences import TAGS, base_of, plural, row_sentence
 from evenhand.findings.swap_sentences import words_for
 from evenhand.findings.verdict import (
@@ -16,8 +17,10 @@ from evenhand.findings.verdict import (
     OUTSIDE,
     WITHIN,
     cases_needed,
+    counted_rows,
     judged_rows,
     overall,
+    single_labelers,
 )
 from evenhand.lenses.catalogue import CATALOGUE
 from evenhand.lenses.rows import Rows
@@ -31,6 +34,8 @@ HEADLINES = (
     "auc_gap",
     "cost_ratio",
     "cost_ratio_ratio",
+    "criterion_gap",
+    "separation_gap",
     "counterfactual_selection_rate_gap",
     "counterfactual_true_positive_rate_gap",
     "counterfactual_false_positive_rate_gap",
@@ -86,19 +91,27 @@ def find(
     headline &= np.array(
         [stratum in (None, "<summary>") for stratum in rows["stratum"]], dtype=bool
     )
+    single = single_labelers(rows)
+    headline &= ~single
     families: dict[tuple[Any, ...], list[int]] = {}
     for i in np.flatnonzero(limited | headline):
-        key = (rows["lens"][i], rows["attribute"][i], rows["measure"][i])
+        key = (rows["lens"][i], rows["attribute"][i], rows["measure"][i], bool(single[i]))
         families.setdefault(key, []).append(int(i))
     meaning = {positive: positive_is} if positive and positive_is else {}
     quiet: dict[tuple[Any, Any], int] = {}
     found: list[Finding] = []
-    for (lens, attribute, measure), places in families.items():
+    for (lens, attribute, measure, labelers), places in families.items():
         family = list(rows.take(np.array(places)))
         verdict = overall(row["verdict"] for row in family)
         judged = [row for row in family if row["verdict"] == verdict] or family
         lead = leading(judged)
         costs = cost_sentence(family, lead) if measure == "cost_ratio" else None
+        if costs is not None and lens == "labelers":
+            costs = labelers_sentence(rows, family, lead)
+        if labelers:
+            if verdict != OUTSIDE:
+                continue
+            costs = few_labelers(family)
         if lead is None and costs is not None:
             # Discrete scores leave a set of cost ratios: an interval without a value.
             lead = judged[0]
@@ -160,7 +173,7 @@ def verdict_sentence(rows: Rows, verdict: str) -> str:
         >>> verdict_sentence(rows, "outside")
         'Gap found: 1 of 3 comparisons lies outside its limit.'
     """
-    verdicts = rows["verdict"].tolist()
+    verdicts = counted_rows(rows)["verdict"].tolist()
     counts = {v: verdicts.count(v) for v in (OUTSIDE, CANNOT_TELL, WITHIN)}
     total = sum(counts.values())
     tag = TAGS[verdict]

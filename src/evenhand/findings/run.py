@@ -25,12 +25,13 @@ from evenhand.findings.verdict import (
     NOT_ASSESSED,
     OUTSIDE,
     Limit,
+    counted_rows,
     hide_small,
     judge,
     overall,
     read_limits,
 )
-from evenhand.lenses import causal, norms, statistical, thresholds
+from evenhand.lenses import causal, labelers, norms, statistical, thresholds
 from evenhand.lenses.lens import LensResult, Options
 from evenhand.lenses.rows import Rows
 
@@ -38,6 +39,7 @@ LENSES: dict[str, Any] = {
     "statistical": statistical,
     "causal": causal,
     "thresholds": thresholds,
+    "labelers": labelers,
     "norms": norms,
 }
 
@@ -163,7 +165,8 @@ def conclude(
 ) -> Audit:
     """The lenses' results judged, gathered into findings and recorded."""
     details = {result.lens: result.details for result in results if result.details}
-    known = (details.get(lens, {}).get("positive") for lens in ("statistical", "causal"))
+    told_by = ("statistical", "causal", "labelers")
+    known = (details.get(lens, {}).get("positive") for lens in told_by)
     positive = next((name for name in known if name is not None), None)
     rows = judge(Rows.concatenate(result.rows for result in results), limits, positive=positive)
     # Small cells may be kept in the record, but nobody is told of them in a sentence.
@@ -179,7 +182,7 @@ def conclude(
     return Audit(
         rows=shown,
         findings=(*assigned(findings, charter), *told),
-        verdict=overall(v for v in shown["verdict"].tolist() if v != NOT_ASSESSED),
+        verdict=overall(counted_rows(shown)["verdict"].tolist()),
         notes=tuple(
             dict.fromkeys(
                 [

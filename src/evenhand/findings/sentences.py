@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evenhand.findings.cost_sentences import cost_words
+from evenhand.findings.labeler_sentences import labeler_words
 from evenhand.findings.norm_sentences import counts_classes, norm_words
 from evenhand.findings.swap_sentences import swap_words
 
@@ -135,7 +136,7 @@ def row_sentence(row: Row, *, meaning: Mapping[str, str] | None = None) -> str:
         cases += f" and {row['n_reference']:,.0f}"
     same = number(row["value"]) == "0.000"
     swapped = swap_words(row, _class(row["class"], meaning or {}), same=same)
-    costs = cost_words(row, reference) or norm_words(row)
+    costs = cost_words(row, reference) or labeler_words(row, reference) or norm_words(row)
     if costs is not None:
         told, shown = costs
     elif swapped is not None:
@@ -175,6 +176,8 @@ def _of(row: Row) -> str:
         parts.append(f" for {row['group']}")
     elif row["attribute"]:
         parts.append(f" by {row['attribute']}")
+    if row.get("labeler"):
+        parts.append(f", labeler {row['labeler']}")
     return "".join(parts)
 
 

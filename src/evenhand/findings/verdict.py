@@ -26,6 +26,8 @@ COUNTED_OTHERWISE = ("_rms", "_rms_corrected", "_spread", "_spread_corrected", "
 OVER_CLASSES = ("norm_bias", "norm_bias_corrected", "norm_slope", "norm_correlation_mean")
 COUNTED_OTHERWISE += (*OVER_CLASSES, *(f"{name}_irrelevant" for name in OVER_CLASSES))
 COUNTED_OTHERWISE += ("_null_level_irrelevant",)
+# Measures inferred from several rates at once: n cases do not vary as those of one share do.
+_INFERRED = ("implied_threshold", "cost_ratio", "criterion", "separation")
 _NUMBERS = ("value", "low", "high", "family_low", "family_high", "p", "p_adjusted")
 _HIDDEN = f"fewer than {HIDDEN_UNDER} cases: hidden"
 
@@ -79,7 +81,7 @@ def judge(rows: Rows, limits: Iterable[Limit], *, positive: str | None = None) -
     limited = np.isfinite(low)
     verdict = np.full(len(rows), NOT_ASSESSED, dtype=object)
     verdict[limited] = CANNOT_TELL
-    few = small(rows, under=UNTOLD_UNDER)
+    few = small(rows, under=UNTOLD_UNDER) | _untold(rows)
     with np.errstate(all="ignore"):
         inside = (rows["family_low"] >= low) & (rows["family_high"] <= high)
         beyond = (rows["family_low"] > high) | (rows["family_high"] < low)
@@ -94,6 +96,8 @@ def judged_rows(rows: Rows, positive: str | None) -> NDArray[np.bool_]:
     families = list(zip(rows["lens"], rows["attribute"], rows["measure"]))
     named = {family for family, direct in zip(families, judged) if direct}
     judged = np.array([j or f not in named for j, f in zip(judged, families)], dtype=bool)
+    # A labeler beside all others is shown, not judged: limits speak of groups.
+    judged &= ~(single_labelers(rows) & (rows["reference"] == "<rest>"))
     if positive is not None:
         mirrored = (rows["lens"] == "statistical") | (rows["lens"] == "causal")
         mirror = np.array(
@@ -101,6 +105,25 @@ def judged_rows(rows: Rows, positive: str | None) -> NDArray[np.bool_]:
         )
         judged &= ~(mirrored & mirror)
     return np.asarray(judged)
+
+
+def single_labelers(rows: Rows) -> NDArray[np.bool_]:
+    """Which rows speak of one labeler."""
+    return np.array([name is not None for name in rows["labeler"]], dtype=bool)
+
+
+def counted_rows(rows: Rows) -> Rows:
+    """The rows that the overall verdict counts.
+
+    Of single labelers only those surely outside: that one labeler's few labels leave it open
+    says nothing about the groups.
+    """
+    return rows.take(~single_labelers(rows) | (rows["verdict"] == OUTSIDE))
+
+
+def _untold(rows: Rows) -> NDArray[np.bool_]:
+    """Rows whose lens says in `method` that no limit can be held against them."""
+    return np.array(["cannot be told" in (method or "") for method in rows["method"]], dtype=bool)
 
 
 def small(rows: Rows, *, under: int) -> NDArray[np.bool_]:
@@ -163,6 +186,8 @@ def cases_needed(row: Mapping[str, object], base: tuple[float, float] | None) ->
     band = {"low": float(row["limit_low"]), "high": float(row["limit_high"])}  # type: ignore[arg-type]
     kind = CATALOGUE[str(row["measure"])].kind
     other = row["n_reference"]
+    if str(row["measure"]).startswith(_INFERRED):
+        return _by_width(value, family_low, family_high, n, band)
     if kind == "rate":
         found = further_cases_rate(value * n, n, z=q, **band)
     elif base is not None and other is not None and kind in {"gap", "ratio"}:

@@ -26,11 +26,11 @@ REST = "<rest>"
 SUMMARY = "<summary>"
 ON_LOG = ("cost_ratio_ratio",)
 MEASURES = (
-    "separation_gap",
-    "criterion_gap",
-    "prevalence_gap",
-    "implied_threshold_gap",
     "cost_ratio_ratio",
+    "implied_threshold_gap",
+    "criterion_gap",
+    "separation_gap",
+    "prevalence_gap",
     "cost_ratio_prevalence_part",
     "cost_ratio_behaviour_part",
 )

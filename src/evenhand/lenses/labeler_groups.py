@@ -193,10 +193,10 @@ def group_rows(setting: Setting, sample: Sample, signal: GroupSignal) -> list[Ro
     }
     parts = []
     for measure, value, error, told in (
-        ("separation", found.separation, found.separation_error, _same),
-        ("criterion", found.criterion, found.criterion_error, _same),
-        ("implied_threshold", -found.log_cost_ratio, found.log_cost_ratio_error, expit),
         ("cost_ratio", found.log_cost_ratio, found.log_cost_ratio_error, _exp),
+        ("implied_threshold", -found.log_cost_ratio, found.log_cost_ratio_error, expit),
+        ("criterion", found.criterion, found.criterion_error, _same),
+        ("separation", found.separation, found.separation_error, _same),
     ):
         ends = {
             "value": value,

@@ -27,7 +27,8 @@ def chosen_rows(record: Mapping[str, Any], *, most: int = 20) -> tuple[list[Row]
     Where limits are set, the rows that have one: outside, then cannot tell, then within.
     Otherwise the headline gaps to the reference, of the positive class where there are two.
     """
-    rows = [hide_row(row) for row in record["results"]]
+    # Sorted by size, single labelers would be a ranking of people: they stay in the record.
+    rows = [hide_row(row) for row in record["results"] if row["labeler"] is None]
     limited = [row for row in rows if row["verdict"] != "not assessed"]
     if limited:
         chosen = sorted(limited, key=lambda row: (_ORDER[row["verdict"]], -_size(row)))
