@@ -447,7 +447,7 @@ def test_missing_weights_scores_and_clusters_are_counted() -> None:
         (SCORED, "no decision", 4),
     ]
     for roles, reason, rows in cases:
-        audit = audited(holes, **roles)
+        audit = audited(holes, lenses=["statistical"], **roles)
         assert audit.data["excluded"] == [{"reason": reason, "rows": rows}]
         counted = sum(audit.rows.where(measure="selection_rate", class_="1").plain("n"))
         assert counted == 200 - rows
