@@ -15,6 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from evenhand.decisions.labels import label
 from evenhand.errors import DataError, MissingExtra, UsageError, nearest
 from evenhand.stats.estimate import FloatArray
 
@@ -140,7 +141,7 @@ def merged_classes(known: tuple[str, ...], given: Any, *, source: str) -> tuple[
     """The classes of an answer, refused where they differ from those known before."""
     if not isinstance(given, Iterable) or isinstance(given, str):
         raise DataError(f"{source} returned classes={given!r}. It must return a list of names.")
-    names = tuple(str(name) for name in given)
+    names = tuple(str(label(name)) for name in given)
     if len(set(names)) != len(names):
         raise DataError(f"{source} returned a class twice: {', '.join(names)}.")
     if known and names != known:
@@ -166,7 +167,8 @@ class ScikitPredictor:
                 f"{self.source} holds {type(self.model).__name__}, not a fitted classifier. "
                 "It must have classes_ and predict_proba or decision_function."
             )
-        self.classes = tuple(str(name) for name in self.model.classes_)
+        # As everywhere a class is named: True and 1.0 are "1", as the truth column will have it.
+        self.classes = tuple(str(label(name)) for name in self.model.classes_)
 
     def scores(self, texts: Sequence[str]) -> FloatArray:
         """Probabilities where the model has them, else its decision function."""
@@ -297,6 +299,11 @@ def imported(reference: str) -> Any:
             raise UsageError(
                 f"model={reference!r} needs the module {error.name!r}, which cannot be found. "
                 "Run from the folder that holds it, or install it."
+            ) from error
+        except Exception as error:  # a module of the user's own may raise anything
+            raise UsageError(
+                f"model={reference!r}: {module_name} cannot be imported "
+                f"({type(error).__name__}: {error}). Mend it and run again."
             ) from error
     for name in attribute.split("."):
         if not hasattr(found, name):
