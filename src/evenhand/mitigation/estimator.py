@@ -29,6 +29,7 @@ class Remedy:
     stage: ClassVar[Stage]
     needs_group_at_decision: ClassVar[bool] = False
     classes_: NDArray[Any]
+    predict_proba: Any  # rows × classes, adding to 1; some remedies ask for the group as well
 
     @classmethod
     def _names(cls) -> list[str]:
@@ -84,10 +85,6 @@ class Remedy:
     def predict(self, X: Any, **roles: Any) -> NDArray[Any]:
         """The most probable class of each row."""
         return np.asarray(self.classes_[self.predict_proba(X, **roles).argmax(axis=1)])
-
-    def predict_proba(self, X: Any, **roles: Any) -> FloatArray:
-        """Probabilities of rows × classes that add to 1."""
-        raise NotImplementedError
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, **roles: Any) -> float:
         """Accuracy, as scikit-learn's searches expect it."""
