@@ -173,6 +173,8 @@ def test_modules_are_small_and_named_for_one_thing(module: str) -> None:
 
 # Libraries in their own right until the commands that compare remedies on corpora arrive.
 AWAITED = {"mitigation", "datasets"}
+# Rooms on the way from a table to a report: a module there that nothing uses is dead.
+FLOW = {"decisions", "lenses", "charter", "findings", "report", "cli"}
 
 
 def users(words: str, *, but: str) -> list[str]:
@@ -204,13 +206,13 @@ def test_every_room_has_a_user() -> None:
     assert unused == []
 
 
-def test_every_module_has_a_user() -> None:
+def test_every_module_of_the_flow_has_a_user() -> None:
     public = {f"evenhand.{home}" for home in evenhand._HOMES.values()}
     unused = []
     for module in MODULES:
         dotted = "evenhand." + module.removesuffix(".py").replace("/", ".")
         entry = module.endswith("__init__.py") or module == "cli/main.py"
-        if entry or dotted in public or room(module) in AWAITED:
+        if entry or dotted in public or room(module) not in FLOW:
             continue
         parent, _, stem = dotted.rpartition(".")
         own = f"src/evenhand/{module}"
