@@ -1,6 +1,7 @@
 """The thresholds lens: oracles, engines, planted thresholds, coverage and bad input."""
 
 import json
+import re
 from pathlib import Path
 
 import duckdb
@@ -462,6 +463,17 @@ class TestPlanted:
         assert found.verdict == "outside"
         assert "Agreed for f: 1.10 to 2.00." in found.findings[0].sentence
 
+    def test_a_choice_judged_on_both_scales_is_one_finding(self, planted):
+        limits = {"cost_ratio": "1.1:2", "implied_threshold": f"{1 / 3}:{1 / 2.1}"}
+        found = audit(Decisions(planted, **ROLES), lenses=["thresholds"], limits=limits)
+        assert [f.measure for f in found.findings if f.verdict == "outside"] == ["cost_ratio"]
+        alone = audit(
+            Decisions(planted, **ROLES),
+            lenses=["thresholds"],
+            limits={"implied_threshold": "0.3:0.5"},
+        )
+        assert "implied_threshold" in [f.measure for f in alone.findings]
+
     def test_one_sided_labels_are_a_boundary_with_a_warning(self):
         found = simulate_scores({"A": ScoreGroup(n=40000)}, review="accepted", seed=2)
         result = measured(found.frame)
@@ -602,3 +614,17 @@ class TestBadInput:
         assert result.excluded == {"no group": 3000}
         kept = measured(gone, missing="group")
         assert one(kept, "cost_ratio", "<missing>")["value"] is not None
+
+
+def test_the_page_prints_what_it_shows(capsys):
+    page = Path(__file__).parents[2] / "docs" / "explanation" / "implied-thresholds.md"
+    names: dict[str, object] = {"__name__": "page"}
+    shown = []
+    for language, code in re.findall(
+        r"^```(\w+)\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    ):
+        if language == "python":
+            exec(compile(code, str(page), "exec"), names)
+        else:
+            shown.append(code)
+    assert capsys.readouterr().out == "".join(shown)

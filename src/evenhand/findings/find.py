@@ -101,6 +101,8 @@ def find(
     quiet: dict[tuple[Any, Any], int] = {}
     found: list[Finding] = []
     for (lens, attribute, measure, labelers), places in families.items():
+        if measure == "implied_threshold" and "cost_ratio" in bound:
+            continue  # the same choice on another scale: one finding is enough
         family = list(rows.take(np.array(places)))
         verdict = overall(row["verdict"] for row in family)
         judged = [row for row in family if row["verdict"] == verdict] or family

@@ -121,8 +121,8 @@ def group_rows(frame: Frame, margin: Margin) -> list[Rows]:
         "family_low": cost_ratio(columns["family_high"]),
         "family_high": cost_ratio(columns["family_low"]),
     }
-    rows = [frame.block((size,), measure="implied_threshold", **columns, **shared)]
-    rows.append(frame.block((size,), measure="cost_ratio", **turned, **shared))
+    rows = [frame.block((size,), measure="cost_ratio", **turned, **shared)]
+    rows.append(frame.block((size,), measure="implied_threshold", **columns, **shared))
     return rows + _side_rows(frame, margin) + [window_rows(frame, margin)]
 
 

@@ -48,7 +48,7 @@ def margin_details(margin: Margin, *, level: float, seed: int) -> tuple[list[Any
             table["falls"] = True
             notes.append(
                 f"{name}: prevalence falls as the score rises near the threshold "
-                f"(p = {near.p:.3f}), so one threshold cannot be the cheapest everywhere."
+                f"(p = {near.p:.3f}), so one threshold may not be the cheapest everywhere."
             )
         tables.append(table)
     return tables, notes
