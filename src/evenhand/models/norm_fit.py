@@ -1,0 +1,270 @@
+"""Fitting of norm scorers: of texts, with one more for each class, and of any numbers."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from evenhand.decisions.tally import encode
+from evenhand.errors import DataError, UsageError
+from evenhand.models.corpus import Corpus
+from evenhand.models.logistic import fit_logistic
+from evenhand.models.norm_scorer import Linear, Names, NormScorer, Texts, numbers, row_hashes
+from evenhand.models.norm_weights import alpha_weights, cell_counts, training_groups
+from evenhand.models.relevance import VARIANTS, Relevance, task_relevance
+from evenhand.models.representation import Representation, pooled
+from evenhand.models.vectors import WordVectors
+from evenhand.stats.estimate import FloatArray
+from evenhand.text.scrub import SCRUBBED_WORDS, scrub_texts
+
+
+def fit_norm_scorer(
+    texts: Texts,
+    *,
+    group: Sequence[object],
+    truth: Sequence[object],
+    names: Names = None,
+    representation: Representation | None = None,
+    groups: Sequence[str] | None = None,
+    scrub: bool = True,
+    irrelevant: bool = True,
+    unit: str = "token",
+    variant: str = VARIANTS[0],
+    penalty: float = 1.0,
+) -> NormScorer:
+    """A norm scorer learned from the training rows alone.
+
+    Args:
+        texts: Training texts.
+        group: Group of each; `groups` names those to learn from, by default all large enough.
+        truth: Class of each.
+        names: The person's name of each, to be scrubbed.
+        representation: Bag of words or vectors; by default vectors learned from these texts.
+        groups: The groups to tell apart.
+        scrub: Remove pronouns, titles and names first. Without it the scorer reads pronouns.
+        irrelevant: Also fit a scorer for each class on the words irrelevant to it.
+        unit: What the tests of relevance count: "token" or "document".
+        variant: When a word is relevant; one of `relevance.VARIANTS`.
+        penalty: Ridge penalty.
+    """
+    chosen = tuple(groups) if groups is not None else training_groups(truth, group)
+    weights = checked_weights(truth, group, chosen, rows=len(texts))
+    removed: dict[str, int] = {}
+    clean: Texts = texts
+    if scrub:
+        done = scrub_texts(texts, names=names, words=SCRUBBED_WORDS)
+        clean, removed = done.texts, removals(texts, int(done.removed.sum()))
+    corpus = Corpus.from_texts(clean)
+    if not corpus.tokens.size:
+        raise DataError(
+            f"All {len(texts):,} training texts are empty. Name the column that holds the texts."
+        )
+    model = (representation if representation is not None else WordVectors()).fit(corpus)
+    counts, embedding = model.counts(corpus), model.embedding
+    used = np.flatnonzero(weights > 0)
+    labels = labels_of(group, chosen)
+    part = counts[used]
+    sums = None if embedding is None else part @ embedding
+    fit = fit_linear(
+        pooled(part, embedding, sums=sums), labels[used], weights[used], chosen, penalty=penalty
+    )
+    relevance, by_class = None, {}
+    if irrelevant:
+        classes, truths = encode(truth)
+        relevance = task_relevance(
+            counts,
+            truth=truths,
+            group=labels,
+            classes=classes,
+            groups=chosen,
+            unit=unit,
+            variant=variant,
+        )
+        by_class = irrelevant_scorers(
+            part,
+            embedding,
+            sums,
+            relevance,
+            labels[used],
+            weights[used],
+            start=fit,
+            penalty=penalty,
+        )
+    return NormScorer(
+        groups=chosen,
+        names=model.words,
+        embedding=embedding,
+        linear=fit,
+        classes=relevance.classes if relevance else (),
+        relevant=relevance.relevant if relevance else None,
+        by_class=by_class,
+        seen=np.unique(row_hashes(texts)),
+        settings={
+            "scrub": scrub,
+            "scrubbed_words": list(SCRUBBED_WORDS),
+            "unit": unit,
+            "variant": variant,
+            "penalty": penalty,
+        },
+        facts={
+            "rows": len(texts),
+            "removed": removed,
+            "irrelevant_shares": shares_of(relevance),
+            "cells": cells_of(truth, group),
+        },
+    )
+
+
+def fit_number_scorer(
+    table: Any,
+    *,
+    columns: Sequence[str],
+    group: Sequence[object],
+    truth: Sequence[object],
+    groups: Sequence[str] | None = None,
+    penalty: float = 1.0,
+) -> NormScorer:
+    """A norm scorer of any numbers (rows × columns): norm bias of a model without texts."""
+    features = numbers(table, columns=len(columns))
+    chosen = tuple(groups) if groups is not None else training_groups(truth, group)
+    weights = checked_weights(truth, group, chosen, rows=len(features))
+    weights = np.where(np.isfinite(features).all(axis=1), weights, 0.0)
+    used = np.flatnonzero(weights > 0)
+    if not used.size:
+        raise DataError(
+            f"No training row has a value of every one of {', '.join(columns[:8])}. "
+            "Fill them in, or name other columns."
+        )
+    centre, scale = features[used].mean(axis=0), features[used].std(axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    labels = labels_of(group, chosen)
+    standard = (features[used] - centre) / scale
+    fit = fit_linear(standard, labels[used], weights[used], chosen, penalty=penalty)
+    return NormScorer(
+        groups=chosen,
+        names=tuple(columns),
+        linear=fit,
+        centre=centre,
+        scale=scale,
+        seen=np.unique(row_hashes(features)),
+        settings={"penalty": penalty},
+        facts={
+            "rows": len(features),
+            "removed": {},
+            "irrelevant_shares": {},
+            "cells": cells_of(truth, group),
+        },
+    )
+
+
+def fit_linear(
+    features: Any,
+    labels: NDArray[np.intp],
+    weights: FloatArray,
+    groups: Sequence[str],
+    *,
+    penalty: float,
+    start: Linear | None = None,
+) -> Linear:
+    """Ridge logistic regression of two groups or more, as weights whose softmax is the answer."""
+    two = len(groups) == 2
+    begin = None
+    if start is not None:
+        table, level = start.weights, start.intercepts
+        begin = (table[1:] * 2, level[1:] * 2) if two else (table, level)
+    fit = fit_logistic(
+        features,
+        labels - 1 if two else labels,
+        classes=1 if two else len(groups),
+        multinomial=not two,
+        penalty=penalty * unit_of(features),
+        weights=weights,
+        start=begin,
+    )
+    w, b = fit.weights.astype(np.float64), fit.intercepts.astype(np.float64)
+    # Half of the weights on either side: softmax then needs no case of its own for two groups.
+    if two:
+        w, b = np.concatenate([-w, w]) / 2, np.concatenate([-b, b]) / 2
+    return Linear(weights=w, intercepts=b)
+
+
+def unit_of(features: Any) -> float:
+    """Mean variance of dense features: mean vectors vary by a tenth of a count, or by ten.
+
+    The penalty in this unit does not depend on how long the vectors of a file happen to be.
+    """
+    return 1.0 if sparse.issparse(features) else float(np.var(features, axis=0).mean()) or 1.0
+
+
+def irrelevant_scorers(
+    counts: sparse.csr_matrix,
+    embedding: NDArray[np.float32] | None,
+    sums: Any,
+    relevance: Relevance,
+    labels: NDArray[np.intp],
+    weights: FloatArray,
+    *,
+    start: Linear,
+    penalty: float,
+) -> dict[str, Linear]:
+    """One scorer for each class on the words irrelevant to it, begun from the whole scorer."""
+    found: dict[str, Linear] = {}
+    for c, name in enumerate(relevance.classes):
+        keep = ~relevance.relevant[c]
+        if not relevance.tested[c] or not keep.any():
+            continue
+        features = pooled(counts, embedding, keep=keep, sums=sums)
+        found[name] = fit_linear(
+            features, labels, weights, relevance.groups, penalty=penalty, start=start
+        )
+    return found
+
+
+def labels_of(group: Sequence[object], chosen: Sequence[str]) -> NDArray[np.intp]:
+    """Place of each row's group among the chosen; -1 for any other."""
+    known, codes = encode(group)
+    return np.array([chosen.index(n) if n in chosen else -1 for n in (*known, "")])[codes]
+
+
+def checked_weights(
+    truth: Sequence[object], group: Sequence[object], groups: Sequence[str], *, rows: int
+) -> FloatArray:
+    """The weights of the training rows, refused where they leave nothing to learn from."""
+    if len(truth) != rows:
+        raise UsageError(f"truth has {len(truth):,} values for {rows:,} rows. Give one a row.")
+    if len(groups) < 2:
+        raise UsageError(f"groups={list(groups)} is not two groups or more to tell apart.")
+    weights = alpha_weights(truth, group, groups=groups)
+    if not weights.any():
+        raise DataError(
+            f"No class has rows of two of the groups {', '.join(groups)}, so there is nothing to "
+            "learn a norm from. See whether the truth and the group are two different columns."
+        )
+    return weights
+
+
+def removals(texts: Texts, total: int) -> dict[str, int]:
+    """How often each scrubbed word stood in the texts; the rest of what was removed are names."""
+    raw = Corpus.from_texts(texts)
+    often = dict(zip(raw.words, raw.frequencies.tolist(), strict=True))
+    found = {word: int(often[word]) for word in SCRUBBED_WORDS if word in often}
+    found["<names>"] = max(0, total - sum(found.values()))
+    return found
+
+
+def shares_of(relevance: Relevance | None) -> dict[str, list[float]]:
+    """Irrelevant share of each variant by class, as plain numbers."""
+    if relevance is None:
+        return {}
+    return {name: share.tolist() for name, share in relevance.irrelevant_shares.items()}
+
+
+def cells_of(truth: Sequence[object], group: Sequence[object]) -> dict[str, dict[str, int]]:
+    """Rows by class and group, as plain numbers."""
+    counts, classes, groups, _, _ = cell_counts(truth, group)
+    return {
+        name: {each: int(n) for each, n in zip(groups, row, strict=True)}
+        for name, row in zip(classes, counts, strict=True)
+    }
