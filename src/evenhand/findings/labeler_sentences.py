@@ -15,10 +15,11 @@ def labelers_sentence(rows: Rows, family: Sequence[Row], lead: Row | None) -> st
     if told is None:
         return None
     opening, _, agreed = told.partition(". Agreed")
-    opening = opening.removesuffix(".").replace("Decisions on", "Labelers on", 1)
+    opening = opening.removesuffix(".").removeprefix("Decisions on ")
+    group, _, acts = opening.partition(" act as if ")
     why = standard_or_skill(rows, attribute=family[0]["attribute"])
     more = f". Agreed{agreed}" if agreed else "."
-    return f"{opening}{f': {why}' if why else ''}{more}"
+    return f"On {group}, labelers act as if {acts}{f': {why}' if why else ''}{more}"
 
 
 def standard_or_skill(rows: Rows, *, attribute: str) -> str | None:
@@ -69,7 +70,8 @@ def standard_or_skill(rows: Rows, *, attribute: str) -> str | None:
         parts.append(f"{skill} skill in telling {name}; no different standard can be told")
     else:
         parts.append("neither a different standard nor a difference in skill can be told")
-    who = f"{group} against {ratio['reference']}, " if len(groups) > 1 else ""
+    other = "everybody else" if ratio["reference"] == "<rest>" else ratio["reference"]
+    who = f"{group} against {other}, " if len(groups) > 1 else ""
     return who + "; ".join(parts)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from evenhand.lenses.labeler_counts import Sample
 from evenhand.lenses.labeler_groups import (
     FEW,
+    LEAST_SHARE,
     GroupSignal,
     Setting,
     group_signal,
@@ -120,8 +121,12 @@ def _behaviours(
             "separation_gap": jack.separation,
             "cost_ratio_behaviour_part": jack.behaviour,
         }
-        # A labeler who alone judged the positives of a group cannot be left out.
-        if all(np.isfinite(c.standard_error) and c.standard_error > 0 for c in found.values()):
+        # A labeler who alone judged the positives of a group cannot be left out, and labelers
+        # who agree far better than chance allows are no evidence of certainty.
+        least = np.sqrt(LEAST_SHARE * (signal.found.separation_error**2).sum())
+        if found["separation_gap"].standard_error >= least and all(
+            c.standard_error > 0 for c in found.values()
+        ):
             return found, f"{kind}; jackknife over {jack.labelers:,} labelers"
     freedom = float(signal.freedom.min()) if many else np.inf
     rates = replace(signal.rates, freedom=freedom)

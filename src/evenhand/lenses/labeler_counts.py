@@ -103,7 +103,7 @@ def label_tables(
 ) -> tuple[FloatArray, tuple[str, ...], tuple[str, ...], tuple[str, ...], str | None]:
     """Counts (all and strata, labelers, groups, 4), labelers, groups, strata and the positive.
 
-    Labelers without a complete label are left out. Without a positive there are no counts.
+    Labelers and groups without a complete label are left out; without a positive, all counts.
     """
     ready, classes, positive = prepare(tally, roles)
     groups, strata = ready.labels["group"], ready.labels["stratum"]
@@ -116,9 +116,10 @@ def label_tables(
     dense = np.concatenate([dense.sum(axis=0, keepdims=True), dense[:-1]])
     cells = [dense[..., yes, yes], dense[..., yes, no], dense[..., no, yes], dense[..., no, no]]
     counts = np.stack(cells, axis=-1)
-    there = counts[0].sum(axis=(1, 2)) > 0
+    there, seen = counts[0].sum(axis=(1, 2)) > 0, counts[0].sum(axis=(0, 2)) > 0
     labelers = tuple(n for n, keep in zip(ready.labels["labeler"], there) if keep)
-    return counts[:, there], labelers, groups, strata, positive
+    groups = tuple(n for n, keep in zip(groups, seen) if keep)
+    return counts[:, there][:, :, seen], labelers, groups, strata, positive
 
 
 def needed_correction(counts: FloatArray) -> Correction:

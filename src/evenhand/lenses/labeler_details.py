@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.lenses.labeler_counts import Sample
-from evenhand.lenses.labeler_groups import GroupSignal
+from evenhand.lenses.labeler_groups import HIDDEN_UNDER, GroupSignal
 from evenhand.lenses.labeler_pool import LabelerSpans, Span
 from evenhand.stats.estimate import FloatArray, number
 from evenhand.stats.pooled_draws import FEWEST_EFFECTIVE_DRAWS
@@ -13,8 +13,6 @@ from evenhand.stats.pooled_signal import ORDER_FROM, PooledQuantity, PooledSigna
 from evenhand.stats.signal_checks import unequal_variance
 
 SIGMAS = (0.8, 1.0, 1.25, 1.5)
-# Cells under this many labels are hidden in whatever people are shown.
-HIDDEN_UNDER = 10
 FEW_SHARE = 0.2
 BOTH: tuple[PooledQuantity, ...] = ("criterion", "separation")
 COSTS: tuple[PooledQuantity, ...] = ("log_cost_ratio", "behaviour")

@@ -24,6 +24,9 @@ from evenhand.stats.signal import (
 from evenhand.stats.signal_clusters import ClusteredRates, clustered_rates, one_way_variance
 
 LENS = "labelers"
+# Groups under this many labels are hidden in whatever people are shown.
+HIDDEN_UNDER = 10
+LEAST_SHARE = 0.1
 # What `method` says of a row that no limit can be held against, whatever its interval.
 FEW = f"cannot be told: fewer than {FEWEST_ERRORS} errors of a kind"
 
@@ -117,7 +120,6 @@ def _covariance(sample: Sample, rates: Rates) -> FloatArray:
     plain = np.stack([rates.variance_false_alarm, rates.variance_hit], axis=-1).reshape(-1)
     # Items vary in labelers' eyes however few labelers there are; labelers only if they are many.
     many = np.repeat(sample.judges >= FEWEST_LABELERS, 2)
-    rate = np.stack([rates.false_alarm_rate, rates.hit_rate], axis=-1).reshape(-1)
     total, raw = n.sum(axis=0), yes.sum(axis=0)
     varies = (raw > 0) & (raw < total)
     own = plain
@@ -138,11 +140,9 @@ def _covariance(sample: Sample, rates: Rates) -> FloatArray:
             slope = 1 / normal_density(_z(rates))
             unscaled = one_way_variance(yes, n)
         covariance = unscaled * np.outer(slope, slope)
-        with np.errstate(all="ignore"):
-            floor = rate * (1 - rate) / np.where(total > 0, total, np.nan) * slope**2
-        at = np.arange(size)
-        covariance[at, at] = np.fmax(covariance[at, at], floor)
-    clustered = many & varies & np.isfinite(np.diag(covariance))
+    # Labelers who agree far better than chance allows are no evidence of certainty.
+    with np.errstate(invalid="ignore"):
+        clustered = many & varies & (np.diag(covariance) >= LEAST_SHARE * plain)
     inside = np.outer(clustered, clustered)
     return np.asarray(np.where(inside, np.nan_to_num(covariance), np.diag(own)))
 
@@ -260,7 +260,14 @@ def flag_notes(sample: Sample, found: SignalDetection, attribute: str) -> list[s
     """What weakens single groups, in sentences; equal weaknesses of many groups in one."""
     by_flag: dict[str, list[str]] = {}
     for g, name in enumerate(sample.groups):
-        if sample.labels[g] == 0:
+        if sample.labels[g] < HIDDEN_UNDER:
+            continue
+        said = sample.totals[g, 0] + sample.totals[g, 2]
+        always = "always" if said == sample.labels[g] else "never" if said == 0 else None
+        if always:
+            # Corrected for empty cells, such labels would look reversed by a hair.
+            flag = f"labelers {always} say yes, so labels carry no information"
+            by_flag.setdefault(flag, []).append(name)
             continue
         for flag in found.warnings[g]:
             by_flag.setdefault(flag, []).append(name)

@@ -86,7 +86,8 @@ def labeler_spans(setting: Setting, sample: Sample, *, reference: int | None) ->
     if not sample.poolable:
         return _unpooled(setting, sample)
     pooled = pool(sample, level=setting.level, seed=setting.seed)
-    share = sample.labels / sample.labels.sum()
+    able = np.where(_unable(sample), 0.0, sample.labels)
+    share = able / max(able.sum(), 1.0)
     groups: dict[str, Span] = {}
     whole: dict[str, Span] = {}
     rest: dict[str, Span] = {}
@@ -192,7 +193,7 @@ def labeler_rows(
     shape = labels.shape
     parts = _blocks(setting, shape, spans.groups, reasons, **by_group)
     if spans.whole:
-        over = choose([_unable(sample).any()] * shape[0], "a group has no positives or negatives")
+        over = choose([_unable(sample).all()] * shape[0], "no group has positives and negatives")
         told = {"labeler": names[:, 0], "n": labels.sum(axis=1), "undefined": over}
         told["method"] = f"{spans.method[0, 0].split(';')[0]}; groups weighed by their labels"
         parts += _blocks(setting, shape[:1], spans.whole, over, **told)

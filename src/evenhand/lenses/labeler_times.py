@@ -5,12 +5,11 @@ from typing import Any
 import numpy as np
 
 from evenhand.decisions.tally import Tally
+from evenhand.lenses.labeler_groups import HIDDEN_UNDER
 from evenhand.stats.contrast import contrast
 from evenhand.stats.estimate import FloatArray, number
 from evenhand.stats.pooled_signal import FEWEST_LABELERS
 from evenhand.stats.signal_checks import Diffusion, ez_diffusion
-
-HIDDEN_UNDER = 10
 
 
 def time_details(
