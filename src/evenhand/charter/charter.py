@@ -155,7 +155,12 @@ class Charter:
             >>> Charter(source="c.toml", prevalence=shares).settings
             {'prevalence': {'all': 0.02, 'gender': {'female': 0.03}}}
         """
-        known = {"prevalence": self.prevalence, "truth_quality": self.truth_quality}
+        chosen = {(c.attribute, c.group): c.cost_ratio for c in self.choices}
+        known: dict[str, Mapping[tuple[str | None, str | None], Any]] = {
+            "prevalence": self.prevalence,
+            "truth_quality": self.truth_quality,
+            "cost_ratio": chosen,
+        }
         found: dict[str, Any] = {}
         for name, values in known.items():
             for (attribute, group), value in values.items():

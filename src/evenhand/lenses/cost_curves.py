@@ -12,6 +12,7 @@ from evenhand.decisions.roles import Attribute
 from evenhand.decisions.table import Decisions
 from evenhand.decisions.threshold_tallies import Margins
 from evenhand.errors import UsageError, nearest
+from evenhand.lenses.lens import setting_for
 from evenhand.lenses.margins import group_thresholds, tally_margins
 from evenhand.stats.costs import EQUAL_RATES, CostCurve, equalise, implied_threshold, margin
 from evenhand.stats.costs import cost_curve as curve_of_counts
@@ -128,7 +129,7 @@ class CostCurves:
 
 
 def cost_curve(
-    decisions: Decisions, *, cost_ratio: float | Mapping[str, float], level: float = 0.95
+    decisions: Decisions, *, cost_ratio: float | Mapping[str, Any], level: float = 0.95
 ) -> CostCurves:
     """Cost FP + c·FN along the score for each group, and what equal error rates would cost.
 
@@ -168,13 +169,14 @@ def cost_curve(
             tallied, _, name = tally_margins(decisions, attribute, scores=True, lowest=True)
             cuts = np.zeros(len(tallied.groups))
         known.update(tallied.groups)
-        ratios = _ratios(cost_ratio, tallied.groups)
+        ratios = _ratios(cost_ratio, attribute.name, tallied.groups)
         found = _attribute_costs(attribute, tallied, cuts, ratios, plain, level)
         groups += [item for item, _, _ in found]
         equal += _equalised(attribute, found, decisions, level)
     if isinstance(cost_ratio, Mapping):
+        names = {attribute.name for attribute in roles.attributes}
         for group in cost_ratio:
-            if str(group) not in known:
+            if str(group) not in known | names | {"all"}:
                 raise UsageError(
                     f"cost_ratio names {str(group)!r}, which is not a group."
                     f"{nearest(str(group), sorted(known))}"
@@ -182,17 +184,19 @@ def cost_curve(
     return CostCurves(groups=tuple(groups), equalised=tuple(equal), positive=name, level=level)
 
 
-def _ratios(cost_ratio: float | Mapping[str, float], groups: tuple[str, ...]) -> dict[str, float]:
-    by_group = cost_ratio if isinstance(cost_ratio, Mapping) else dict.fromkeys(groups, cost_ratio)
+def _ratios(cost_ratio: Any, attribute: str, groups: tuple[str, ...]) -> dict[str, float]:
+    """The cost ratio of each group that has one: its own, or everybody's."""
     found: dict[str, float] = {}
-    for group, ratio in by_group.items():
+    for group in groups:
+        ratio = setting_for({"cost_ratio": cost_ratio}, "cost_ratio", attribute, group)
+        if ratio is None:
+            continue
         if not isinstance(ratio, int | float) or not 0 < ratio < float("inf"):
             raise UsageError(
                 f"cost_ratio={ratio!r} is not a number above 0. "
                 "Give the cost of one false negative in false positives."
             )
-        if str(group) in groups:
-            found[str(group)] = float(ratio)
+        found[group] = float(ratio)
     return found
 
 

@@ -7,7 +7,6 @@ from typing import Any
 from evenhand.report.table import HEADERS, cells, chosen_rows, impact_ratios, left_out, printable
 
 WIDTH = 100
-_OPTIONAL = {"class", "verdict"}
 _STYLES = {"outside": "bold red", "cannot tell": "yellow", "within": "green", "not assessed": "dim"}
 
 
@@ -65,7 +64,7 @@ def _table(record: Mapping[str, Any], console: Any) -> None:
         return
     table = Table(box=box.SIMPLE_HEAD, width=min(WIDTH, console.width), pad_edge=False)
     told = [cells(row) for row in rows]
-    keep = [i for i, h in enumerate(HEADERS) if h not in _OPTIONAL or len({c[i] for c in told}) > 1]
+    keep = [i for i, name in enumerate(HEADERS) if _worth_showing(name, {c[i] for c in told})]
     for i in keep:
         right = HEADERS[i] in {"value", "n", "interval"}
         table.add_column(HEADERS[i], justify="right" if right else "left", no_wrap=right)
@@ -79,6 +78,13 @@ def _table(record: Mapping[str, Any], console: Any) -> None:
     console.print(table)
     if more:
         console.print(_text(f"{more:,} more rows are in the record (--json).", style="dim"))
+
+
+def _worth_showing(header: str, values: set[str]) -> bool:
+    """Whether a column tells rows apart: one class, or no limit at all, needs none."""
+    if header == "verdict":
+        return values != {"not assessed"}
+    return header != "class" or len(values) > 1
 
 
 def _impact(record: Mapping[str, Any], console: Any) -> None:
