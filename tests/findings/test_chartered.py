@@ -197,7 +197,7 @@ def test_lenses_are_told_what_the_charter_knows() -> None:
     assert with_settings({"bandwidth": 0.1}, charter) == {
         "prevalence": {"all": 0.02},
         "truth_quality": quality,
-        "cost_ratio": {"all": 4.0},
+        "cost_ratio": {"all": 4.0, "sex": {"x": 4.0}},
         "bandwidth": 0.1,
     }
     assert with_settings({"prevalence": 0.5}, charter)["prevalence"] == 0.5
