@@ -1,0 +1,276 @@
+"""The quality card of a norm scorer: what it was given, how well it tells groups apart, by what."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evenhand.decisions.tally import encode
+from evenhand.errors import DataError
+from evenhand.models.norm_ratings import Ratings, agreement
+from evenhand.models.norm_scorer import Names, NormScorer
+from evenhand.models.norm_weights import alpha_weights
+from evenhand.stats.auc import delong
+from evenhand.stats.calibration import bounded_logit, recalibrate
+from evenhand.stats.estimate import Estimate, FloatArray, critical
+from evenhand.stats.ranks import average_ranks
+from evenhand.stats.rates import rate
+
+TOO_GOOD, TOO_WEAK = 0.95, 0.6
+SHOWN, OFTEN = 15, 5
+BINS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NormCard:
+    """How a norm scorer does on rows it was not trained on, and what to beware of.
+
+    `strongest` lists words by group, strongest first; `cells` rows by class and group; `removed`
+    how often each scrubbed word stood in the training texts.
+    """
+
+    groups: tuple[str, ...]
+    accuracy: Estimate
+    accuracy_weighted: Estimate
+    accuracy_irrelevant: Estimate
+    auc: Mapping[str, Estimate]
+    calibration: tuple[float, float]
+    strongest: Mapping[str, list[tuple[str, float]]]
+    removed: Mapping[str, int]
+    cells: Mapping[str, Mapping[str, int]]
+    irrelevant_shares: Mapping[str, float]
+    ratings: Estimate | None
+    warnings: tuple[str, ...]
+
+    def plain(self) -> dict[str, Any]:
+        """The card as plain values, for the folder of the scorer."""
+        return {
+            "groups": list(self.groups),
+            "accuracy": told(self.accuracy),
+            "accuracy_weighted": told(self.accuracy_weighted),
+            "accuracy_irrelevant": told(self.accuracy_irrelevant),
+            "auc": {name: told(value) for name, value in self.auc.items()},
+            "calibration": dict(zip(("intercept", "slope"), map(finite, self.calibration))),
+            "strongest": {name: [list(w) for w in words] for name, words in self.strongest.items()},
+            "removed": dict(self.removed),
+            "cells": {name: dict(row) for name, row in self.cells.items()},
+            "irrelevant_shares": dict(self.irrelevant_shares),
+            "ratings": told(self.ratings) if self.ratings else None,
+            "warnings": list(self.warnings),
+        }
+
+    def __str__(self) -> str:
+        lines = [f"Norm scorer of {' and '.join(self.groups)}, on rows it was not trained on"]
+        lines += [f"  accuracy              {self.accuracy}"]
+        lines += [f"  accuracy, weighted    {self.accuracy_weighted}"]
+        lines += [f"  AUC of {name:<15}{value}" for name, value in self.auc.items()]
+        intercept, slope = self.calibration
+        lines += [f"  calibration           intercept {intercept:.2f}, slope {slope:.2f}"]
+        if self.accuracy_irrelevant.value is not None:
+            lines += [f"  task-irrelevant       {self.accuracy_irrelevant}"]
+        for name, share in self.irrelevant_shares.items():
+            lines += [f"  irrelevant words      {share:.1%} (relevant: {name})"]
+        if self.removed:
+            shown = ", ".join(f"{word} {n:,}" for word, n in self.removed.items() if n)
+            lines += [f"  removed               {shown or 'nothing'}"]
+        for name, words in self.strongest.items():
+            lines += [f"  most {name:<16} {', '.join(word for word, _ in words)}"]
+        if self.ratings is not None:
+            lines += [f"  people's ratings      {self.ratings}"]
+        few = [sum(row.get(name, 0) for row in self.cells.values()) for name in self.groups]
+        each = ", ".join(f"{name} {n:,}" for name, n in zip(self.groups, few, strict=True))
+        lines += [f"  training rows         {each} in {len(self.cells)} classes"]
+        lines += [f"! {warning}" for warning in self.warnings]
+        return "\n".join(lines)
+
+
+def quality_card(
+    scorer: NormScorer,
+    rows: Any,
+    *,
+    group: Sequence[object],
+    truth: Sequence[object],
+    names: Names = None,
+    ratings: Ratings | None = None,
+    level: float = 0.95,
+) -> NormCard:
+    """The card of a scorer on held-out texts (or numbers) with their groups and classes."""
+    scores = scorer.score(rows, names=names, truth=truth)
+    table = np.stack([scores.norm[name] for name in scorer.groups], axis=1)
+    known, codes = encode(group)
+    place = np.array([scorer.groups.index(n) if n in scorer.groups else -1 for n in (*known, "")])
+    own = place[codes]
+    used = (own >= 0) & np.isfinite(table).all(axis=1)
+    if not used.any():
+        raise DataError(
+            f"No held-out row belongs to {' or '.join(scorer.groups)} and has a known word, so "
+            "the scorer cannot be judged. Hold out more rows (--test-share)."
+        )
+    table, own = table[used], own[used]
+    right = table.argmax(axis=1) == own
+    present = [name for name in scorer.groups if name in known]
+    alpha = alpha_weights(truth, group, groups=present)[used]
+    accuracy = rate(int(right.sum()), int(right.size), level=level)
+    auc = {
+        name: area(table[own == k, k], table[own != k, k], level=level)
+        for k, name in enumerate(scorer.groups)
+    }
+    strongest = strongest_words(scorer, rows, names=names)
+    fit = ratings and agreement(scorer, ratings, level=level)
+    shares = {k: float(np.mean(v)) for k, v in scorer.facts.get("irrelevant_shares", {}).items()}
+    return NormCard(
+        groups=scorer.groups,
+        accuracy=accuracy,
+        accuracy_weighted=weighted_share(right, alpha, level=level),
+        accuracy_irrelevant=irrelevant_accuracy(scorer, scores.irrelevant, place[codes], level),
+        auc=auc,
+        calibration=calibration(table[:, 0], own == 0, alpha),
+        strongest=strongest,
+        removed=scorer.facts.get("removed", {}),
+        cells=scorer.facts.get("cells", {}),
+        irrelevant_shares=shares,
+        ratings=fit or None,
+        warnings=warnings_on(scorer, accuracy, auc, strongest, scores.leaked, scores.empty),
+    )
+
+
+def warnings_on(
+    scorer: NormScorer,
+    accuracy: Estimate,
+    auc: Mapping[str, Estimate],
+    strongest: Mapping[str, list[tuple[str, float]]],
+    leaked: int,
+    empty: int,
+) -> tuple[str, ...]:
+    """What stands between this scorer and a measurement, in sentences."""
+    found: list[str] = []
+    right = accuracy.value or 0.0
+    if right > TOO_GOOD:
+        found.append(
+            f"The scorer is right on {right:.1%} of the rows: something in them names the group "
+            "outright (see the words it weighs most), and correlations with it say little."
+        )
+    scrubbed = {str(word) for word in scorer.settings.get("scrubbed_words", ())}
+    named = sorted({w for words in strongest.values() for w, _ in words} & scrubbed)
+    if named:
+        found.append(
+            f"Among the strongest words are {', '.join(named)}, which scrubbing removes: the "
+            "scorer reads who is meant, not how they write."
+        )
+    if scorer.of_texts and not scorer.settings.get("scrub", True):
+        found.append("The texts were not scrubbed: pronouns, titles and names may tell the group.")
+    lowest = min((value for value in auc.values() if value.value is not None),
+                 key=lambda value: value.value or 0.0, default=None)  # fmt: skip
+    if lowest is None or lowest.low is None or lowest.low <= 0.5:
+        found.append(
+            "The scorer is too weak to carry the measurement: it cannot be told from guessing. "
+            "Give more training rows, or other features."
+        )
+    elif (lowest.value or 0.0) < TOO_WEAK:
+        found.append(
+            f"The scorer is weak (AUC {lowest.value:.2f}): correlations with it fall short of "
+            "those with the norm itself."
+        )
+    if leaked:
+        verb = "row was" if leaked == 1 else "rows were"
+        found.append(
+            f"{leaked:,} {verb} in the scorer's training split (a leak): its norms look better "
+            "there than they are. Score rows that it has not seen."
+        )
+    if empty:
+        found.append(f"{empty:,} rows have nothing the scorer knows and get no norm.")
+    return tuple(found)
+
+
+def strongest_words(
+    scorer: NormScorer, rows: Any, *, names: Names = None
+) -> dict[str, list[tuple[str, float]]]:
+    """The words that weigh most for each group, among those that stand in the rows often enough."""
+    often = np.full(len(scorer.names), OFTEN)
+    if scorer.of_texts:
+        often = np.asarray(scorer.counts(rows, names=names).sum(axis=0)).ravel()
+        if not (often >= OFTEN).any():
+            often = np.full(len(scorer.names), OFTEN)
+    found: dict[str, list[tuple[str, float]]] = {}
+    for name in scorer.groups:
+        weights = np.where(often >= OFTEN, scorer.word_weights(name), -np.inf)
+        order = np.argsort(-weights, kind="stable")[:SHOWN]
+        found[name] = [(scorer.names[k], float(weights[k])) for k in order if weights[k] > 0]
+    return found
+
+
+def area(positives: FloatArray, negatives: FloatArray, *, level: float) -> Estimate:
+    """Area under the curve of two samples of scores, with its interval."""
+    m, n = positives.size, negatives.size
+    if not m or not n:
+        return Estimate.none("the held-out rows have one group alone", level=level, n=m + n)
+    ranks = average_ranks(np.concatenate([positives, negatives]))
+    d = ranks[:m] - average_ranks(positives)
+    e = m - (ranks[m:] - average_ranks(negatives))
+    found = delong(
+        m,
+        n,
+        placement=d.sum(),
+        placement_squares=(d * d).sum(),
+        negative_placement_squares=(e * e).sum(),
+    )
+    low, high = found.interval(z=critical(level))
+    return Estimate(
+        value=float(found.value),
+        low=float(low),
+        high=float(high),
+        level=level,
+        n=m,
+        n_reference=n,
+        method="DeLong",
+    )
+
+
+def weighted_share(right: Any, weights: FloatArray, *, level: float) -> Estimate:
+    """Share of hits under the training weights, with Wilson's interval at Kish's number of rows."""
+    total = float(weights.sum())
+    if not total:
+        reason = "no class of the held-out rows has two groups"
+        return Estimate.none(reason, level=level, n=0)
+    share = float(weights @ right) / total
+    n = total**2 / float(weights @ weights)
+    found = rate(share * n, n, level=level)
+    return Estimate(value=share, low=found.low, high=found.high, level=level, n=round(n))
+
+
+def irrelevant_accuracy(
+    scorer: NormScorer, irrelevant: Mapping[str, FloatArray], own: Any, level: float
+) -> Estimate:
+    """Share of rows whose group their own class's task-irrelevant scorer tells."""
+    if not irrelevant:
+        return Estimate.none("there are no task-irrelevant scorers", level=level)
+    table = np.stack([irrelevant[name] for name in scorer.groups], axis=1)
+    used = (own >= 0) & np.isfinite(table).all(axis=1)
+    right = table[used].argmax(axis=1) == own[used]
+    return rate(int(right.sum()), int(right.size), level=level)
+
+
+def calibration(score: FloatArray, hit: Any, weights: FloatArray) -> tuple[float, float]:
+    """Intercept and slope of the truth on the scorer's log-odds, by tenths of the rows."""
+    order = np.argsort(score, kind="stable")
+    bins = np.minimum(np.arange(score.size) * BINS // max(1, score.size), BINS - 1)
+    n = np.bincount(bins, weights=weights[order], minlength=BINS)
+    hits = np.bincount(bins, weights=weights[order] * hit[order], minlength=BINS)
+    mass = np.bincount(bins, weights=weights[order] * score[order], minlength=BINS)
+    with np.errstate(all="ignore"):
+        line = recalibrate(bounded_logit(mass / n), hits=hits, n=n)
+    return float(line.intercept), float(line.slope)
+
+
+def told(estimate: Estimate) -> dict[str, Any]:
+    """An estimate as plain values."""
+    return {
+        name: getattr(estimate, name)
+        for name in ("value", "low", "high", "level", "n", "undefined")
+    }
+
+
+def finite(value: float) -> float | None:
+    """A number that JSON can hold."""
+    return value if np.isfinite(value) else None
