@@ -205,6 +205,34 @@ def test_files_of_the_wrong_kind(tmp_path: Path) -> None:
     )
 
 
+def test_folders_and_files_that_do_not_go_together(tmp_path: Path) -> None:
+    (tmp_path / "csvs").mkdir()
+    GOOD.write_csv(tmp_path / "csvs" / "a.csv")
+    refused(
+        DataError,
+        f"'{tmp_path / 'csvs'}' holds no Parquet file. Give a folder of .parquet files, or name "
+        "the files themselves.",
+        tmp_path / "csvs",
+    )
+    GOOD.rename({"gender": "sex"}).write_csv(tmp_path / "csvs" / "b.csv")
+    pair = [tmp_path / "csvs" / "a.csv", tmp_path / "csvs" / "b.csv"]
+    with pytest.raises(DataError, match="schema names differ"):
+        audited(pair)
+    # DuckDB reads by name: the other file's rows have no gender, and that is said.
+    audit = audited(pair, engine="duckdb")
+    assert audit.data["excluded"] == [{"reason": "no gender", "rows": 200}]
+
+
+def test_truth_and_decisions_in_different_words() -> None:
+    mixed = GOOD.with_columns(pl.col("y").replace_strict({0: "no", 1: "yes"}))
+    told = (
+        "truth='y' has the values no, yes and the decisions are 0, 1: they share none. "
+        "Write both in the same words."
+    )
+    refused(UsageError, told, mixed, positive="yes")
+    refused(UsageError, told, mixed)
+
+
 DAMAGED = r"It may be damaged, truncated or of another format\."
 
 

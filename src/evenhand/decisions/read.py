@@ -58,6 +58,11 @@ def open_files(paths: Sequence[Path], *, engine: str, spark_master: str) -> tupl
             "Give files of one format."
         )
     for path in paths:
+        if path.is_dir() and next(path.glob("**/*.parquet"), None) is None:
+            raise DataError(
+                f"'{path}' holds no Parquet file. Give a folder of .parquet files, or name the "
+                "files themselves."
+            )
         if path.is_file() and path.stat().st_size == 0:
             raise DataError(f"'{path}' is empty. Give a file with a header and at least one row.")
     source = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
@@ -148,7 +153,8 @@ def _open_duckdb(paths: list[str], kind: str, _: str) -> Any:
     if kind == "parquet":
         return duckdb.read_parquet([f"{p}/**/*.parquet" if Path(p).is_dir() else p for p in paths])
     if kind == "csv":
-        return duckdb.read_csv(paths)
+        # By name: a file with other columns must not be read by their order.
+        return duckdb.read_csv(paths, union_by_name=True)
     if kind == "jsonl":
         return duckdb.read_json(paths, format="newline_delimited")
     import pyarrow.dataset

@@ -132,6 +132,11 @@ def find_classes(tally: Tally, roles: Roles) -> tuple[tuple[str, ...], str | Non
                 "two. Say which value counts as positive (--positive)."
             )
     found = ordered(truths | decided)
+    if truths and decided and truths.isdisjoint(decided) and not set(found) <= {"0", "1"}:
+        raise UsageError(
+            f"truth={roles.truth!r} has the values {_some(truths)} and the decisions are "
+            f"{_some(decided)}: they share none. Write both in the same words."
+        )
     if set(found) <= {"0", "1"}:
         chosen = roles.positive or "1"
         if chosen not in {"0", "1"}:
@@ -244,3 +249,7 @@ def _one_versus_rest(tally: Tally, classes: tuple[str, ...]) -> dict[str, FloatA
             tables.append(np.stack(states, axis=-2))
         out[kind] = np.stack(tables, axis=-3)
     return out
+
+
+def _some(labels: set[str]) -> str:
+    return ", ".join(ordered(labels)[:4])
