@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from evenhand.errors import DataError, UsageError
 from evenhand.mitigation.cells import Codes, coded, several
-from evenhand.mitigation.estimator import row_count, take
+from evenhand.mitigation.estimator import is_sparse, row_count, take
 from evenhand.stats.estimate import FloatArray
 from evenhand.text.compiled import Tagger
 from evenhand.text.lexicon import Lexicon, load_lexicon
@@ -71,7 +71,7 @@ class TrainingRows:
             if number and (start == number).any()
         ]
         order = np.argsort(np.argsort(start, kind="stable"), kind="stable")
-        if any(sparse.issparse(each) for each in parts):
+        if any(is_sparse(each) for each in parts):
             return sparse.vstack(parts, format="csr")[order]
         return np.concatenate([np.asarray(each) for each in parts])[order]
 

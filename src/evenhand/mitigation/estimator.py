@@ -227,6 +227,11 @@ def row_count(X: Any) -> int:
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
+def is_sparse(X: Any) -> bool:
+    """Whether a matrix is one of SciPy's sparse ones."""
+    return hasattr(X, "tocsr")
+
+
 def take(X: Any, rows: Any) -> Any:
     """These rows of a matrix, a frame or a list."""
     if hasattr(X, "iloc"):

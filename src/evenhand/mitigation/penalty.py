@@ -1,0 +1,234 @@
+"""Covariance penalty: classifiers trained so that their scores do not follow a norm in a cell."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+
+from evenhand.errors import UsageError
+from evenhand.mitigation.cells import Cells, cells_of
+from evenhand.mitigation.crossfit import (
+    NormScorer,
+    checked_norm,
+    chosen_group,
+    crossfit,
+    fold_numbers,
+)
+from evenhand.mitigation.estimator import is_sparse
+from evenhand.mitigation.linear_problem import (
+    LinearProblem,
+    LinearRemedy,
+    descend,
+    logistic_loss,
+)
+from evenhand.mitigation.norm_slopes import StrengthStep, accuracy_of, norm_trend, pick_strength
+from evenhand.stats.estimate import FloatArray
+
+STRENGTHS = (0.1, 1.0, 10.0, 100.0)
+
+
+def norm_directions(X: Any, *, norm: FloatArray, cells: Cells) -> FloatArray:
+    """Classes × groups × features: mean of the features times the norm, standardised in the cell.
+
+    A cell with fewer than two distinct norms has none, and a direction of zeros.
+    """
+    size, width = cells.counts.size, X.shape[1]
+    n = np.maximum(cells.counts.ravel(), 1)
+    mean = np.bincount(cells.index, norm, minlength=size) / n
+    centred = norm - mean[cells.index]
+    deviation = np.sqrt(np.bincount(cells.index, centred**2, minlength=size) / n)
+    spread = deviation > 1e-12 * (1 + np.abs(mean))
+    unit = np.divide(1.0, deviation * n, out=np.zeros(size), where=spread)
+    rows = np.arange(norm.size)
+    share = sparse.csr_matrix(
+        (centred * unit[cells.index], (cells.index, rows)), shape=(size, norm.size)
+    )
+    found = share @ X
+    table = found.toarray() if is_sparse(found) else np.asarray(found)
+    return table.reshape(*cells.counts.shape, width)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fit:
+    coef: FloatArray
+    level: FloatArray
+    settled: bool
+
+
+class NormPenalisedClassifier(LinearRemedy):
+    """One-versus-rest logistic regression with a penalty on covariance with a norm.
+
+    Minimises the mean log-loss + |w|²/2Cn + strength/2·Σ_g (d·w)², with d the covariance of
+    features and norm among rows of the class and group g. The norm is cross-fitted as in
+    `NormResidualisedClassifier`, or given as `norm`. `strength` is a number or None: the largest
+    of 0.1, 1, 10, 100 whose loss of accuracy on held-out folds stays within the `budget`.
+
+    Examples:
+        >>> rng = np.random.default_rng(0)
+        >>> group, truth = rng.integers(0, 2, 600), rng.integers(0, 3, 600)
+        >>> X = np.column_stack([np.eye(3)[truth] + rng.normal(size=(600, 3)), group - 0.5])
+        >>> model = NormPenalisedClassifier(strength=1.0).fit(X, truth, group=group)
+        >>> model.coef_.shape
+        (3, 4)
+    """
+
+    stage = "in"
+    joint_ = False
+
+    def __init__(
+        self,
+        norm_scorer: Any = None,
+        *,
+        norm_group: Any = None,
+        strength: float | None = None,
+        budget: float = 0.01,
+        C: float = 1.0,
+        folds: int = 5,
+        seed: int = 0,
+        tol: float = 1e-5,
+        max_iter: int = 500,
+    ) -> None:
+        self.norm_scorer = norm_scorer
+        self.norm_group = norm_group
+        self.strength = strength
+        self.budget = budget
+        self.C = C
+        self.folds = folds
+        self.seed = seed
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        group: Any,
+        norm: Any = None,
+        norm_features: Any = None,
+        sample_weight: Any = None,
+        origin: Any = None,
+    ) -> Self:
+        """Fit every class; `norm` are cross-fitted norm logits where the caller has them."""
+        if self.strength is not None and not self.strength >= 0:
+            raise UsageError(f"strength={self.strength} is negative. Give 0 or more.")
+        X, _, weights = self._checked(X, y, sample_weight)
+        cells = cells_of(y, group=group)
+        self.norm_group_ = chosen_group(self.norm_group, cells)
+        if norm is None:
+            norm = crossfit(
+                X,
+                y,
+                cells=cells,
+                norm=NormScorer(self.norm_scorer, self.norm_group_),
+                norm_features=X if norm_features is None else norm_features,
+                classify=False,
+                folds=self.folds,
+                seed=self.seed,
+                origin=origin,
+            ).norm
+        norm = checked_norm(norm, rows=cells.truth.size)
+        self.strength_, self.stopped_by_ = self.strength, "the strength given"
+        if self.strength is None:
+            self._choose(X, cells, norm, weights, origin)
+        problem = LinearProblem.of(X, weights=weights)
+        found = self._fit(problem, cells, norm_directions(X, norm=norm, cells=cells), weights)
+        self._keep(problem, found.coef, found.level, settled=found.settled)
+        return self
+
+    def _choose(
+        self, X: Any, cells: Cells, norm: FloatArray, weights: FloatArray, origin: Any
+    ) -> None:
+        """Try every strength on folds that the fit leaves out."""
+        fold = fold_numbers(cells, folds=self.folds, seed=self.seed, origin=origin)
+        columns = 1 if len(cells.classes) == 2 else len(cells.classes)
+        wanted = (0.0, *STRENGTHS)
+        held = np.zeros((len(wanted), cells.truth.size, columns))
+        for number in range(self.folds):
+            inside, outside = fold == number, np.flatnonzero(fold != number)
+            part = _rows(cells, outside)
+            problem = LinearProblem.of(X[outside], weights=weights[outside])
+            directions = norm_directions(X[outside], norm=norm[outside], cells=part)
+            start = None
+            for k, strength in enumerate(wanted):
+                found = self._fit(
+                    problem, part, directions, weights[outside], strength=strength, start=start
+                )
+                start = (found.coef, found.level)
+                logits = X[inside] @ found.coef.T + (found.level - found.coef @ problem.mean)
+                held[k, inside] = logits
+        focal = cells.groups.index(self.norm_group_)
+        steps = []
+        for strength, logits in zip(wanted, held, strict=True):
+            trend = norm_trend(logits, norm=norm, cells=cells, focal=focal)
+            steps.append(
+                StrengthStep(
+                    strength=strength,
+                    accuracy=accuracy_of(logits, cells),
+                    slopes=tuple(trend.slopes.tolist()),
+                    mean_absolute=tuple(trend.mean_absolute.tolist()),
+                )
+            )
+        self.steps_ = tuple(steps)
+        self.strength_, self.stopped_by_ = pick_strength(steps, budget=self.budget)
+
+    def _fit(
+        self,
+        problem: LinearProblem,
+        cells: Cells,
+        directions: FloatArray,
+        weights: FloatArray,
+        *,
+        strength: float | None = None,
+        start: tuple[FloatArray, FloatArray] | None = None,
+    ) -> _Fit:
+        """All classes, one after the other: each has directions of its own."""
+        much = float(self.strength_ or 0.0) if strength is None else strength
+        ridge = 1 / (self.C * weights.sum())
+        numbers = [1] if len(cells.classes) == 2 else list(range(len(cells.classes)))
+        width = problem.mean.size
+        coef, level = np.zeros((len(numbers), width)), np.zeros(len(numbers))
+        settled = True
+        for row, c in enumerate(numbers):
+            own = (cells.truth == c).astype(np.float64)[:, None]
+            # Of two classes both have cells that the one score must not follow.
+            away = directions.reshape(-1, width) if len(numbers) == 1 else directions[c]
+
+            def objective(
+                w: FloatArray, b: FloatArray, own: FloatArray = own, away: FloatArray = away
+            ) -> tuple[float, FloatArray, FloatArray]:
+                loss, residuals = logistic_loss(problem.logits(w, b), own, problem.weights)
+                along = away @ w[0]
+                value = loss + ridge / 2 * float(w[0] @ w[0]) + much / 2 * float(along @ along)
+                by_coef = problem.back(residuals) + ridge * w + much * (along @ away)
+                return value, by_coef, residuals.sum(axis=0)
+
+            share = float(np.clip(problem.weights @ own[:, 0], 1e-6, 1 - 1e-6))
+            first = (np.zeros((1, width)), np.array([np.log(share / (1 - share))]))
+            if start is not None:
+                first = (start[0][row : row + 1], start[1][row : row + 1])
+            w, b, _, done = descend(
+                problem,
+                objective,
+                start=first,
+                ridge=ridge,
+                tolerance=self.tol,
+                max_iterations=self.max_iter,
+            )
+            coef[row], level[row] = w[0], b[0]
+            settled &= done
+        return _Fit(coef=coef, level=level, settled=settled)
+
+
+def _rows(cells: Cells, rows: Any) -> Cells:
+    """The cells of some of the rows, under the same names."""
+    truth, group = cells.truth[rows], cells.group[rows]
+    flat = np.bincount(truth * len(cells.groups) + group, minlength=cells.counts.size)
+    return Cells(
+        classes=cells.classes,
+        groups=cells.groups,
+        truth=truth,
+        group=group,
+        counts=flat.reshape(cells.counts.shape).astype(np.int64),
+    )
