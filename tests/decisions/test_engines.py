@@ -318,3 +318,25 @@ def test_gzipped_lines_of_several_shapes(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl.gz").write_bytes(gzip.compress("\n".join(lines * 30).encode()))
     one, two = (audited(tmp_path / name) for name in ("t.jsonl", "t.jsonl.gz"))
     assert one.data["fingerprint"] == two.data["fingerprint"]
+
+
+@pytest.mark.parametrize("engine", ["pandas", "pandas arrow", "pyarrow", "duckdb"])
+def test_every_lens_sees_missing_values_alike(engine: str, request: pytest.FixtureRequest) -> None:
+    roles = {"truth": "truth", "score": "score", "threshold": 0.45, "group": "group"}
+    ours = eh.audit(eh.Decisions(on(engine, TABLE, request), **roles), keep_small=True)
+    polars = eh.audit(eh.Decisions(TABLE, **roles), keep_small=True)
+    assert set(ours.rows["lens"]) == {"statistical", "thresholds"}
+    assert ours.data["excluded"] == polars.data["excluded"]
+    for column in ("value", "low", "high", "n"):
+        assert np.allclose(
+            ours.rows[column], polars.rows[column], rtol=0, atol=1e-9, equal_nan=True
+        )
+
+
+def test_pandas_columns_of_several_types() -> None:
+    pandas = pytest.importorskip("pandas")
+    mixed = pandas.Series(["f", 1, None, 2.5] * 20, dtype=object)
+    table = pandas.DataFrame({"truth": [0, 1] * 40, "decision": [1, 0] * 40, "group": mixed})
+    audit = audited(table)
+    assert list(dict.fromkeys(audit.rows.where(measure="accuracy")["group"])) == ["1", "2.5", "f"]
+    assert audit.data["excluded"] == [{"reason": "no group", "rows": 20}]

@@ -7,6 +7,7 @@ from typing import Any
 
 import narwhals as nw
 
+from evenhand.decisions.labels import label
 from evenhand.errors import DataError, MissingExtra, UsageError, nearest
 
 ENGINES = ("polars", "duckdb", "spark")
@@ -218,5 +219,26 @@ def _from_frame(data: Any) -> tuple[Frame, str, str]:
         import polars as pl
 
         return nw.from_native(pl.DataFrame(data).lazy()), source, "polars"
+    if name == "pandas":
+        return nw.from_native(_from_pandas(data).lazy()), source, "polars"
     engine = {"pyspark": "spark"}.get(name, name)
     return frame.lazy(), source, engine
+
+
+def _from_pandas(table: Any) -> Any:
+    """A pandas table in Polars: there a missing value stays missing in comparisons and casts.
+
+    In pandas `NaN == 1` is False and NaN has no integer, so that each tally would need care.
+    """
+    import polars as pl
+
+    columns: dict[str, Any] = {}
+    for name in table.columns:
+        try:
+            columns[str(name)] = pl.from_pandas(table[name])
+        except ImportError:
+            raise MissingExtra("pandas", "A pandas table") from None
+        except Exception:
+            # Values of several types: by the names that results would give them.
+            columns[str(name)] = pl.Series([label(v) for v in table[name]], dtype=pl.String)
+    return pl.DataFrame(columns)
