@@ -191,11 +191,12 @@ def fit_linear(
 
 
 def unit_of(features: Any) -> float:
-    """Mean variance of dense features: mean vectors vary by a tenth of a count, or by ten.
+    """Unit of the penalty: 1 for word counts, ten mean variances for dense features.
 
-    The penalty in this unit does not depend on how long the vectors of a file happen to be.
+    In this unit it does not depend on how long the vectors of a file happen to be. Ten, because
+    with one a scorer of 1,600 biographies is overconfident (slope of calibration 0.7).
     """
-    return 1.0 if sparse.issparse(features) else float(np.var(features, axis=0).mean()) or 1.0
+    return 1.0 if sparse.issparse(features) else 10 * float(np.var(features, axis=0).mean()) or 1.0
 
 
 def irrelevant_scorers(
