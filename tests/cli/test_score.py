@@ -512,8 +512,8 @@ def test_posts_without_a_group_run_the_causal_lens_alone(run):
     code, out, _ = run("score", "test.parquet", *flags, "--model", "model.joblib", "--trust")
     assert code == 0
     print(out)
-    flags = ["--truth", "label_sexist", "--positive", "sexist", "--json", "audit.json"]
-    code, out, _ = run("audit", "scored.parquet", *flags)
+    flags = ["--truth", "label_sexist", "--positive", "sexist", "--text", "text"]
+    code, out, _ = run("audit", "scored.parquet", *flags, "--json", "audit.json")
     assert code == 0
     print(out)
     rows, record = causal_rows("audit.json")
@@ -523,9 +523,10 @@ def test_posts_without_a_group_run_the_causal_lens_alone(run):
         for r in rows
         if r["measure"] == "counterfactual_selection_rate_gap"
         and r["class"] == "sexist"
-        and r["group"] == "female"
+        and (r["group"], r["reference"]) == ("male", "female")
     )
     # The corpus is about sexism against women: the same post about men looks less sexist.
-    assert gap["value"] > 0
-    assert gap["low"] > 0
+    assert gap["low"] <= gap["value"] <= gap["high"] < 0
     assert gap["n"] == len(test)
+    changed = next(r for r in rows if r["measure"] == "changed_share")
+    assert changed["value"] == pytest.approx((test["text@female"] != test["text@male"]).mean())
