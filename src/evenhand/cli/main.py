@@ -16,6 +16,8 @@ COMMANDS = {
     "swap": "evenhand.cli.swap:swap_command",
     "score": "evenhand.cli.score:score_command",
     "norms": "evenhand.cli.norms:norms_command",
+    "compare": "evenhand.cli.compare:compare_command",
+    "report": "evenhand.cli.report:report_command",
     "verify": "evenhand.cli.verify:verify_command",
 }
 HELP = {
@@ -26,6 +28,8 @@ HELP = {
     "swap": "Rewrite texts under each value of a group: counterfactual texts.",
     "score": "Score texts, and their counterfactuals, with a model.",
     "norms": "Learn how typical of a group a text looks, and score it.",
+    "compare": "Train remedies side by side and measure each on every lens.",
+    "report": "Render a record as a page, or compare two.",
     "verify": "Recompute the shared rates with other tools that are installed.",
 }
 

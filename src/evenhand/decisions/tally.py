@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from evenhand.decisions.labels import label, ordered
 from evenhand.errors import DataError
 from evenhand.stats.estimate import FloatArray
+from evenhand.stats.resample import count_bootstrap
 
 SCHEMA = "evenhand.tally/1"
 Codes = NDArray[np.int64]
@@ -123,6 +124,10 @@ class Tally:
                 for k, v in self.sums.items()
             },
         )
+
+    def resample(self, *, draws: int = 1_000, seed: int = 0) -> FloatArray:
+        """Counts (draws × cells) as if the rows had been drawn anew: cells, never rows."""
+        return count_bootstrap(self.sums["n"], draws=draws, seed=seed)
 
     def fingerprint(self) -> str:
         """A hash of keys and counts: the same on every engine and in any order of rows."""
