@@ -127,7 +127,8 @@ class Tally:
 
     def resample(self, *, draws: int = 1_000, seed: int = 0) -> FloatArray:
         """Counts (draws × cells) as if the rows had been drawn anew: cells, never rows."""
-        return count_bootstrap(self.sums["n"], draws=draws, seed=seed)
+        drawn = count_bootstrap(self.sums["n"], draws=draws, seed=seed)
+        return drawn.astype(np.float64)
 
     def fingerprint(self) -> str:
         """A hash of keys and counts: the same on every engine and in any order of rows."""
