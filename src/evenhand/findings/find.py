@@ -167,8 +167,8 @@ def leading(rows: list[dict[str, Any]]) -> dict[str, Any] | None:
     return max(defined, key=rank)
 
 
-def verdict_sentence(rows: Rows, verdict: str) -> str:
-    """The verdict in a sentence with its counts.
+def verdict_sentence(rows: Rows, verdict: str, *, limited: bool = False) -> str:
+    """The verdict in a sentence with its counts; `limited` says that limits were given.
 
     Examples:
         >>> rows = Rows.block((3,), verdict=["outside", "within", "within"])
@@ -197,6 +197,8 @@ def verdict_sentence(rows: Rows, verdict: str) -> str:
         if total == 1:
             return f"{tag}: the one comparison made lies within its limit."
         return f"{tag}: all {total:,} comparisons lie within their limits."
+    if limited:
+        return f"{tag}: no row of this audit is one that the limits speak of."
     return f"{tag}: no limit was given, so nothing is judged. Set one with --limit or a charter."
 
 

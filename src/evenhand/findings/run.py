@@ -60,7 +60,7 @@ class Audit:
     @property
     def sentence(self) -> str:
         """The verdict in one sentence."""
-        return verdict_sentence(self.rows, self.verdict)
+        return verdict_sentence(self.rows, self.verdict, limited=self.made.get("limits", 0) > 0)
 
     def record(self) -> dict[str, Any]:
         """The whole audit as one plain document."""
@@ -150,7 +150,7 @@ def audit(
         bands,
         charter=chartered,
         keep_small=keep_small,
-        made=_made(decisions, level=level, seed=seed, arguments=arguments),
+        made=_made(decisions, level=level, seed=seed, arguments=arguments) | {"limits": len(bands)},
     )
 
 
