@@ -50,6 +50,11 @@ def run(capsys, monkeypatch, tmp_path):
     return command
 
 
+class QuietServer(ThreadingHTTPServer):
+    def handle_error(self, request, client_address):
+        """A client that gave up waiting is what the tests ask for, not an error to print."""
+
+
 @pytest.fixture
 def serve():
     """Starts HTTP servers on 127.0.0.1 that answer texts by a function, and stops them."""
@@ -68,7 +73,7 @@ def serve():
             def log_message(self, *_):
                 pass
 
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        server = QuietServer(("127.0.0.1", 0), Handler)
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         started.append((server, thread))

@@ -42,6 +42,8 @@ class KeptScores:
         try:
             # A crash of the machine may cost the last batches; they are then asked again.
             self._file.execute("PRAGMA synchronous=OFF")
+            # Hashes come in no order: a log ahead of the file writes each page once, not often.
+            self._file.execute("PRAGMA journal_mode=WAL")
             self._file.execute(
                 "CREATE TABLE IF NOT EXISTS kept (text BLOB PRIMARY KEY, scores BLOB) WITHOUT ROWID"
             )
@@ -116,7 +118,13 @@ class KeptScores:
     def remove(self) -> None:
         """Delete the side file, when everything is written."""
         self._file.close()
-        self.path.unlink(missing_ok=True)
+        discard(self.path)
+
+
+def discard(path: Path) -> None:
+    """Delete a side file, and what a run that was killed left beside it."""
+    for ending in ("", "-wal", "-shm", "-journal"):
+        path.with_name(path.name + ending).unlink(missing_ok=True)
 
 
 def text_key(text: str) -> bytes:

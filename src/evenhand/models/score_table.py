@@ -16,7 +16,7 @@ from evenhand.decisions.batches import (
 )
 from evenhand.decisions.labels import spellings
 from evenhand.errors import DataError, EvenhandError, UsageError
-from evenhand.models.kept_scores import KeptScores
+from evenhand.models.kept_scores import KeptScores, discard
 from evenhand.models.predictor import Predictor
 
 MOST_SHOWN = 8
@@ -88,7 +88,7 @@ def score_table(
         truths = table.counts("truth", truth) if truth is not None else {}
         side = target.with_name(f"{target.name}.partial")
         if fresh:
-            side.unlink(missing_ok=True)
+            discard(side)
         with KeptScores(side, model=identity) as kept:
             size = table.rows_at_once(list(columns))
             asked, missing = _ask(table, columns, model, kept, size, batch_size, progress)
