@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -92,10 +93,11 @@ def load_norms(path: str | Path) -> tuple[NormScorer, dict[str, Any] | None]:
             f"Make it again with: evenhand norms fit … --out {path}"
         )
     try:
-        with np.load(folder / ARRAYS, allow_pickle=False) as held:
+        # Opened here, because NumPy leaves the file open when it is no archive.
+        with (folder / ARRAYS).open("rb") as file, np.load(file, allow_pickle=False) as held:
             arrays = {name: held[name] for name in held.files}
         return _scorer(document, arrays), document.get("card")
-    except (OSError, ValueError, KeyError, EOFError) as error:
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
         raise DataError(
             f"'{folder / ARRAYS}' is damaged: {error}. "
             f"Make it again with: evenhand norms fit … --out {path}"

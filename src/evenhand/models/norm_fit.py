@@ -19,6 +19,9 @@ from evenhand.models.vectors import WordVectors
 from evenhand.stats.estimate import FloatArray
 from evenhand.text.scrub import SCRUBBED_WORDS, scrub_texts
 
+# Ten times finer than a classifier's: the order of the norms matters, not only their side of ½.
+TOLERANCE = 1e-6
+
 
 def fit_norm_scorer(
     texts: Texts,
@@ -182,6 +185,7 @@ def fit_linear(
         penalty=penalty * unit_of(features),
         weights=weights,
         start=begin,
+        tolerance=TOLERANCE,
     )
     w, b = fit.weights.astype(np.float64), fit.intercepts.astype(np.float64)
     # Half of the weights on either side: softmax then needs no case of its own for two groups.
