@@ -77,13 +77,13 @@ def test_recidivism_by_every_race_hides_the_small_ones() -> None:
     assert one(audit, "criterion", group="Hispanic")["n"] == 465
 
 
-def expanded(path: Path, people: int = 4_000) -> pl.DataFrame:
-    """People by score and group, with truth = repaid as often as the file says."""
+def expanded(path: Path) -> pl.DataFrame:
+    """One row per person of the file, repaid as often as it says at their score."""
     table = pl.read_csv(path).sort("group", "score")
     rows = []
     for (group,), part in table.group_by("group", maintain_order=True):
         share = np.diff(part["cumulative_percent"].to_numpy() / 100, prepend=0.0)
-        n = np.rint(np.maximum(share, 0) * people).astype(int)
+        n = np.rint(np.maximum(share, 0) * part["people"][0]).astype(int)
         good = np.rint(n * (1 - part["percent_bad"].to_numpy() / 100)).astype(int)
         for score, count, repaid in zip(part["score"], n, good):
             rows.append(

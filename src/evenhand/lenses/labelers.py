@@ -101,7 +101,13 @@ def measure(decisions: Decisions, options: Options) -> LensResult:
         parts += rows
         notes += told
         if decisions.roles.seconds:
-            table["times"], said = _times(tally, tables[0], decisions.roles, options.level)
+            asked = choose_reference(tables[0], decisions.roles.reference.get(attribute.name))
+            table["times"], said = time_details(
+                prepare(tally, decisions.roles)[0],
+                groups=tables[0].groups,
+                reference=None if asked == REST else asked,
+                level=options.level,
+            )
             notes += said
         details["positive"] = positive
         details["attributes"].append({"attribute": attribute.name, **table})
@@ -251,14 +257,6 @@ def _table_notes(decisions: Decisions) -> list[str]:
             "among which the group's own would be."
         )
     return notes
-
-
-def _times(
-    tally: Tally, sample: Sample, roles: Roles, level: float
-) -> tuple[list[dict[str, Any]], list[str]]:
-    ready = prepare(tally, roles)[0]
-    reference = choose_reference(sample, None)
-    return time_details(ready, groups=sample.groups, reference=reference, level=level)
 
 
 def _longest(settings: Mapping[str, Any]) -> float | None:
