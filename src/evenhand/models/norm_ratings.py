@@ -7,7 +7,7 @@ import numpy as np
 
 from evenhand.errors import DataError, UsageError, nearest
 from evenhand.models.norm_scorer import NormScorer
-from evenhand.stats.estimate import Estimate, FloatArray, critical
+from evenhand.stats.estimate import Estimate, FloatArray, critical, number
 from evenhand.stats.ranks import bonett_wright, correlation_p, spearman
 
 COLUMNS = ("mean", "rating", "score")
@@ -75,8 +75,8 @@ def agreement(scorer: NormScorer, ratings: Ratings, *, level: float = 0.95) -> E
     low, high = bonett_wright(r, n, z=critical(level))
     return Estimate(
         value=r,
-        low=float(low),
-        high=float(high),
+        low=number(float(low)),
+        high=number(float(high)),
         level=level,
         n=n,
         p=float(correlation_p(r, n)),
