@@ -1,0 +1,73 @@
+"""Moments of ranks in cells: exact for any floats, whatever their ties, signs and nearness."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import rankdata
+
+from evenhand.stats.rank_cells import Ranked, cell_moments, order_of
+
+NUMBERS = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.integers(-3, 3).map(float),
+    # Neighbours that differ in the last bits alone, which the sorting key cannot hold.
+    st.integers(0, 5).map(lambda k: 1.0 + k * 2.0**-52),
+    st.just(-0.0),
+)
+
+
+@given(st.lists(NUMBERS, min_size=1, max_size=80))
+def test_order_is_that_of_a_stable_sort(values):
+    array = np.array(values)
+    places, risen = order_of(array)
+    assert sorted(places.tolist()) == list(range(len(values)))
+    assert (risen == np.sort(array)).all()
+
+
+@given(st.lists(NUMBERS, min_size=1, max_size=80))
+def test_ranks_equal_scipy(values):
+    array = np.array(values)
+    found = Ranked(array)
+    assert np.array_equal(found.spread(), rankdata(array))
+    counts = {value: values.count(value) for value in values}
+    assert found.tied == sum(count for count in counts.values() if count > 1)
+
+
+@given(st.lists(NUMBERS, min_size=2, max_size=40), st.booleans())
+def test_an_order_may_be_used_again_where_it_sorts(values, falling):
+    array = np.array(values)
+    first = Ranked(array)
+    other = np.arctan(array) * (-1 if falling else 1)
+    assert first.sorts(other)
+    assert np.array_equal(Ranked(other, first.places).spread(), rankdata(other))
+
+
+def test_an_order_that_does_not_sort_is_not_used():
+    rng = np.random.default_rng(0)
+    first = Ranked(rng.random(500))
+    almost = np.sort(rng.random(500))
+    almost[[250, 251]] = almost[[251, 250]]
+    by_row = np.empty(500)
+    by_row[first.places] = almost
+    assert not first.sorts(by_row)
+    assert not first.sorts(rng.random(500))
+
+
+@pytest.mark.parametrize("cells", [3, 400])
+def test_moments_of_every_cell(cells):
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, cells - 1, 2_000)
+    score, norm = rng.integers(0, 9, 2_000) / 8, rng.standard_normal(2_000)
+    found = cell_moments(codes, score, {"f": norm, "m": -norm, "x": score[::-1]}, cells=cells)
+    assert found["n"][cells - 1] == 0
+    for cell in range(cells - 1):
+        rows = codes == cell
+        x = rankdata(score[rows])
+        assert found["n"][cell] == rows.sum()
+        assert found["x"][cell] == pytest.approx(x.sum())
+        assert found["xx"][cell] == pytest.approx(x @ x)
+        for name, column in (("f", norm), ("m", -norm), ("x", score[::-1])):
+            y = rankdata(column[rows])
+            assert found[f"yy:{name}"][cell] == pytest.approx(y @ y)
+            assert found[f"xy:{name}"][cell] == pytest.approx(x @ y)
