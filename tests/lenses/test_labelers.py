@@ -656,7 +656,7 @@ def test_settings_for_a_group() -> None:
         ("separation_gap", 0.2, None, "m", "labelers tell '1' apart better for f than for m"),
         ("separation_gap", -0.2, None, "m", "labelers tell '1' apart less well for f than for m"),
         ("separation_gap", 0.0, None, "m", "labelers tell '1' apart as well for f as for m"),
-        ("prevalence_gap", 0.2, None, "m", "'1' is more common among items of f than for m"),
+        ("prevalence_gap", 0.2, None, "m", "'1' is more common among items of f than of m"),
         (
             "criterion_gap",
             -0.2,
@@ -693,3 +693,36 @@ def test_the_planted_standard_is_found() -> None:
         assert row["family_low"] < planted[group]["cost_ratio"] < row["family_high"]
     gap = one(rows, "criterion_gap")
     assert gap["low"] < -0.3 < gap["high"] < 0
+
+
+def test_labels_without_an_item_are_said() -> None:
+    frame = labels({(f"L{i}", g): (12, 6, 8, 40) for i in range(5) for g in "AB"})
+    some = pl.when(pl.col("item") < 3).then(None).otherwise(pl.col("item"))
+    result = measured(frame.with_columns(item=some), item="item")
+    assert (
+        "3 labels name no item: counted as labels, but neither for the prevalence nor for items' "
+        "clusters." in result.notes
+    )
+    assert one(result.rows, "criterion", group="A")["n"] == 330
+    assert one(result.rows, "prevalence", group="A")["n"] == 327
+
+
+def test_further_cases_follow_the_width_of_the_interval() -> None:
+    # c = 5.64 [4.00, 7.96] against at most 7: the upper half-width 2.32 has to shrink to 1.36,
+    # so 1.7087² = 2.92 times as many labels, 1,920 more than 1,000.
+    decisions = eh.Decisions(labels({("x", "A"): A}), **ROLES)
+    audit = eh.audit(decisions, lenses=["labelers"], limits={"cost_ratio": "1:7"})
+    told = next(f.sentence for f in audit.findings if f.measure == "cost_ratio")
+    assert told.endswith(
+        "Agreed for A: 1.00 to 7.00. About 1,920 further cases of this group would settle it."
+    )
+    threshold = eh.audit(decisions, lenses=["labelers"], limits={"implied_threshold": "0.14:0.9"})
+    told = next(f.sentence for f in threshold.findings if f.measure == "implied_threshold")
+    assert "About 0 further" not in told
+
+
+def test_two_labelers_without_empty_cells_are_not_corrected() -> None:
+    # Without the second labeler there would be no miss at all, but nobody is left out of two.
+    rows = measured(labels({("x", "A"): (30, 0, 40, 400), ("y", "A"): (50, 20, 50, 410)})).rows
+    assert "no correction" in one(rows, "cost_ratio")["method"]
+    assert one(rows, "cost_ratio")["value"] == pytest.approx(5.641785087)

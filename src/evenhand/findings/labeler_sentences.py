@@ -122,7 +122,8 @@ def labeler_words(row: Row, reference: str) -> tuple[str, str] | None:
         told = f"{who} {verbs[1]} {name} apart {kind} for {group} {link} {reference}"
     elif row["measure"] == "prevalence_gap":
         kind = "as common" if level else "more common" if value > 0 else "less common"
-        told = f"{name} is {kind} among items of {group} {'as' if level else 'than'} {reference}"
+        link = "as of" if level else "than of"
+        told = f"{name} is {kind} among items of {group} {link} {reference.removeprefix('for ')}"
     else:
         return None
     sign = "+" if value > 0 else "−"

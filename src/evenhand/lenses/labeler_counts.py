@@ -125,10 +125,12 @@ def label_tables(
 def needed_correction(counts: FloatArray) -> Correction:
     """The correction that all cells of all groups share: log-linear once a rate is 0 or 1.
 
-    Samples that leave one labeler out count too, so that a jackknife needs no other correction.
+    Samples that leave one labeler out count too where there is a jackknife, so that it needs no
+    other correction.
     """
     whole = counts.sum(axis=0)
-    cells = np.concatenate([whole[None], whole - counts])
+    left = whole - counts if len(counts) >= FEWEST_LABELERS else counts[:0]
+    cells = np.concatenate([whole[None], left])
     found = corrected_rates(*np.moveaxis(cells, -1, 0)).method
     return "none" if found == "no correction" else "log-linear"
 

@@ -90,6 +90,7 @@ def measure(decisions: Decisions, options: Options) -> LensResult:
             notes.append(found)
             continue
         positive, tables = found
+        notes += _unnamed_items(tables[0])
         setting = Setting(
             attribute=attribute.name,
             positive=positive,
@@ -257,6 +258,17 @@ def _table_notes(decisions: Decisions) -> list[str]:
             "among which the group's own would be."
         )
     return notes
+
+
+def _unnamed_items(sample: Sample) -> list[str]:
+    """How many labels do not say which item they judge, where items are named."""
+    if sample.items is None:
+        return []
+    missing = int(sample.counts.sum() - sample.items.labels.sum())
+    if not missing:
+        return []
+    told = "1 label names no item" if missing == 1 else f"{missing:,} labels name no item"
+    return [f"{told}: counted as labels, but neither for the prevalence nor for items' clusters."]
 
 
 def _longest(settings: Mapping[str, Any]) -> float | None:
