@@ -267,6 +267,24 @@ def test_the_correction_folds_into_the_weights(kind):
         other.folded()
 
 
+def test_a_rare_third_group_neither_trains_the_norm_nor_sets_its_weights():
+    X, truth, group, _ = leaky(2400)
+    three = group.copy()
+    three[::60] = "x"
+    found = []
+    for rows in (np.flatnonzero(three != "x"), np.arange(2400)):
+        cells = cells_of(truth[rows], group=three[rows])
+        found.append(NormScorer(None, "f").fitted(X[rows], cells, np.arange(rows.size))(X))
+    np.testing.assert_allclose(found[0], found[1], atol=1e-3)
+    assert found[0][group == "f"].mean() - found[0][group == "m"].mean() > 0.5
+    with says(
+        DataError,
+        "The group 'x' is too small to learn a norm from: 200 rows, and 20 in at least five "
+        "classes, are needed. Choose a larger group with norm_group=.",
+    ):
+        NormResidualisedClassifier(norm_group="x").fit(X, truth, group=three)
+
+
 def test_two_classes_have_one_slope():
     X, truth, group, _ = leaky(1200, strength=3.0)
     y = np.where(truth > 2, "yes", "no")

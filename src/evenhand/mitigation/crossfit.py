@@ -10,6 +10,7 @@ from evenhand.errors import DataError, UsageError
 from evenhand.mitigation.cells import Cells, Codes, place_of, several
 from evenhand.mitigation.estimator import class_logits, fit_weighted, fresh, row_count, take
 from evenhand.mitigation.reweigh import within_class_weights
+from evenhand.models.norm_weights import training_groups
 from evenhand.stats.estimate import FloatArray
 
 
@@ -66,7 +67,8 @@ class NormScorer:
     """Logits of looking like a typical member of one group, from an estimator or a callable.
 
     An estimator is fitted to tell the group's rows from the others, with the weights α that even
-    out the groups of each class; a callable gives logits as it stands and is never fitted.
+    out the groups of each class (of more than two, small ones are left out); a callable gives
+    logits as it stands and is never fitted.
     """
 
     scorer: Any
@@ -76,9 +78,23 @@ class NormScorer:
         """What gives norm logits after learning from these rows."""
         if not hasattr(self.scorer, "fit") and self.scorer is not None:
             return FittedNorm(self.scorer)
-        weights = within_class_weights(cells.truth[rows], group=cells.group[rows]).weights
+        weights = within_class_weights(
+            cells.truth[rows], group=cells.group[rows], groups=_learnt_from(cells)
+        ).weights
         focal = cells.group[rows] == cells.groups.index(self.norm_group)
         return FittedNorm(fit_weighted(fresh(self.scorer), take(features, rows), focal, weights))
+
+
+def _learnt_from(cells: Cells) -> list[int] | None:
+    """Codes of the groups that train a norm scorer: of more than two, those large enough."""
+    if len(cells.groups) < 3:
+        return None
+    truth = [str(code) for code in cells.truth.tolist()]
+    try:
+        found = training_groups(truth, [str(code) for code in cells.group.tolist()])
+    except DataError:
+        return None
+    return [int(code) for code in found]
 
 
 def norm_logits(model: Any, features: Any) -> FloatArray:
@@ -119,6 +135,12 @@ def chosen_group(norm_group: Any, cells: Cells) -> Any:
             )
         return cells.groups[1]
     place_of(norm_group, cells.groups, argument="norm_group")
+    learnt = _learnt_from(cells)
+    if learnt is not None and cells.groups.index(norm_group) not in learnt:
+        raise DataError(
+            f"The group {norm_group!r} is too small to learn a norm from: 200 rows, and 20 in at "
+            "least five classes, are needed. Choose a larger group with norm_group=."
+        )
     return norm_group
 
 
