@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check -q
 WORKERS ?= 2
 
-.PHONY: install demo test test-heavy check format bench clean
+.PHONY: install demo test test-heavy check format bench docs clean
 
 install: $(VENV)/.installed
 $(VENV)/.installed: pyproject.toml
@@ -44,6 +44,9 @@ $(VENV)-bench/.installed: pyproject.toml
 
 bench: $(VENV)-bench/.installed
 	$(VENV)-bench/bin/python benchmarks/run.py
+
+docs: install
+	$(BIN)/python tools/make_reference.py
 
 clean:
 	rm -rf $(VENV) $(VENV)-bench build dist demo artefacts
