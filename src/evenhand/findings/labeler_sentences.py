@@ -93,7 +93,7 @@ def few_labelers(family: Sequence[Row]) -> str:
     )
 
 
-def labeler_words(row: Row, reference: str) -> tuple[str, str] | None:
+def labeler_words(row: Row, reference: str | None) -> tuple[str, str] | None:
     """The opening of a comparison's sentence and the number it shows, or None for other rows.
 
     Examples:
@@ -101,7 +101,7 @@ def labeler_words(row: Row, reference: str) -> tuple[str, str] | None:
         >>> labeler_words(row | {"value": -0.2, "lens": "labelers"}, "m")
         ("labelers say '1' from weaker signs on for f than for m", 'criterion gap −0.200')
     """
-    if row.get("lens") != "labelers":
+    if row.get("lens") != "labelers" or reference is None:
         return None
     value, name, group = row["value"], f"'{row['class']}'", row["group"]
     level = f"{abs(value):.3f}" == "0.000"
