@@ -1,7 +1,7 @@
 """The reference pages, made from docstrings, --help and the catalogue.
 
-    python tools/make_reference.py          write docs/reference
-    python tools/make_reference.py --check  exit 1 where a page is not current
+python tools/make_reference.py          write docs/reference
+python tools/make_reference.py --check  exit 1 where a page is not current
 """
 
 import inspect
@@ -81,7 +81,8 @@ def measures_page() -> str:
 
 def vocabulary_page() -> str:
     """The roles a column can have."""
-    parts = [MADE, "# Vocabulary", "", "One word per idea, in arguments, flags, columns and JSON:", ""]
+    parts = [MADE, "# Vocabulary", ""]
+    parts += ["One word per idea, in arguments, flags, columns and JSON:", ""]
     words = {
         "truth": "what is the case; a class name or 0/1",
         "decision": "what was decided, by the model or by the labeler",

@@ -162,4 +162,3 @@ def _aif360(truth: list[int], decision: list[int], groups: list[str]) -> dict[st
         for rate, method in names.items():
             found[rate][group] = float(getattr(measured, method)(privileged=True))
     return found
-

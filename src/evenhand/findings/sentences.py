@@ -13,13 +13,11 @@ from evenhand.findings.swap_sentences import swap_words
 
 Row = Mapping[str, Any]
 
-# {g} group, {r} reference, {c} class, {d} the class as decided; {more} is filled from the sign of the difference.
+# {g} group, {r} reference, {c} class, {d} the class as decided; {more} comes from the sign.
 _COMPARED = {
     "selection_rate": "{g} is decided {d} {more} often than {r}",
     "true_positive_rate": "where the truth is {c}, {g} is decided {d} {more} often than {r}",
-    "false_positive_rate": (
-        "where the truth is not {c}, {g} is decided {d} {more} often than {r}"
-    ),
+    "false_positive_rate": ("where the truth is not {c}, {g} is decided {d} {more} often than {r}"),
     "false_negative_rate": "where the truth is {c}, {g} is missed {more} often than {r}",
     "true_negative_rate": (
         "where the truth is not {c}, {g} is rightly spared it {more} often than {r}"

@@ -22,10 +22,12 @@ from evenhand.stats.power import (
 WITHIN, OUTSIDE, CANNOT_TELL, NOT_ASSESSED = "within", "outside", "cannot tell", "not assessed"
 HIDDEN_UNDER, UNTOLD_UNDER = 10, 50
 # Measures whose n counts classes or groups, not cases: the floors on cases do not apply to them.
-COUNTED_OTHERWISE = ("_rms", "_rms_corrected", "_spread", "_spread_corrected", "_null_level")
 OVER_CLASSES = ("norm_bias", "norm_bias_corrected", "norm_slope", "norm_correlation_mean")
-COUNTED_OTHERWISE += (*OVER_CLASSES, *(f"{name}_irrelevant" for name in OVER_CLASSES))
-COUNTED_OTHERWISE += ("_null_level_irrelevant",)
+COUNTED_OTHERWISE = (
+    *("_rms", "_rms_corrected", "_spread", "_spread_corrected"),
+    *("_null_level", "_null_level_irrelevant"),
+    *(f"{name}{end}" for name in OVER_CLASSES for end in ("", "_irrelevant")),
+)
 # Measures inferred from several rates at once: n cases do not vary as those of one share do.
 _INFERRED = ("implied_threshold", "cost_ratio", "criterion", "separation")
 _NUMBERS = ("value", "low", "high", "family_low", "family_high", "p", "p_adjusted")
