@@ -28,13 +28,13 @@ test-heavy: $(VENV)/.heavy
 	$(BIN)/pytest -m heavy -p no:xdist
 
 check: install
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks tools
+	$(BIN)/ruff format --check src tests benchmarks tools
 	$(BIN)/mypy
 
 format: install
-	$(BIN)/ruff check --fix src tests benchmarks
-	$(BIN)/ruff format src tests benchmarks
+	$(BIN)/ruff check --fix src tests benchmarks tools
+	$(BIN)/ruff format src tests benchmarks tools
 
 # Peers need older libraries than ours: they get an environment of their own.
 $(VENV)-bench/.installed: pyproject.toml
