@@ -6,7 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
+from evenhand.stats import rank_cells
 from evenhand.stats.rank_cells import Ranked, cell_moments, order_of
+
+
+@pytest.fixture(autouse=True, params=[0, 2_000], ids=["by counting", "by comparing"])
+def few(request, monkeypatch):
+    """Both ways of sorting, whatever the number of values."""
+    monkeypatch.setattr(rank_cells, "FEW", request.param)
+
 
 NUMBERS = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False),
@@ -41,6 +49,14 @@ def test_an_order_may_be_used_again_where_it_sorts(values, falling):
     other = np.arctan(array) * (-1 if falling else 1)
     assert first.sorts(other)
     assert np.array_equal(Ranked(other, first.places).spread(), rankdata(other))
+
+
+@pytest.mark.parametrize("power", [1, 20])
+def test_many_values_on_few_steps(power):
+    # At the twentieth power nearly all values share the first steps of the grid.
+    values = np.random.default_rng(0).random(20_000) ** power
+    values[::7] = values[0]
+    assert np.array_equal(Ranked(values).spread(), rankdata(values))
 
 
 def test_an_order_that_does_not_sort_is_not_used():

@@ -1,6 +1,7 @@
 """Tallies of norms: counts by class, and moments of the ranks of scores and norms within cells."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import narwhals as nw
@@ -48,22 +49,28 @@ def norm_counts(decisions: Decisions, attribute: Attribute, *, norms: Sequence[s
     keys |= decisions.stratum_key()
     keys["truth"] = nw.col(str(decisions.roles.truth))
     columns = {name: nw.col(name).cast(nw.Float64) for name in norms}
-    sums = {f"lacks:{name}": column.is_null().cast(nw.Int64) for name, column in columns.items()}
+    if OWN_SCORE in decisions.columns:
+        columns[OWN_SCORE] = nw.col(OWN_SCORE).cast(nw.Float64)
     score = own_score(decisions)
     if score is None and decisions.roles.score:
         score = nw.col(decisions.roles.score)
+    lacking = {name: column.is_null() for name, column in columns.items()}
     if score is not None:
-        sums["lacks:score"] = score.is_null().cast(nw.Int64)
-    checked = dict(columns)
-    if OWN_SCORE in decisions.columns:
-        checked[OWN_SCORE] = nw.col(OWN_SCORE).cast(nw.Float64)
-    for name, column in checked.items():
-        sums[f"bad:{name}"] = (~column.is_null() & ~column.is_finite()).cast(nw.Int64)
-    tally = decisions.aggregate(keys, sums)
-    for name in checked:
-        bad = int(tally.total(f"bad:{name}"))
-        if bad:
-            values = "1 value that is" if bad == 1 else f"{bad:,} values that are"
+        lacking["score"] = score.is_null()
+    bad = {name: ~c.is_null() & ~c.is_finite() for name, c in columns.items()}
+    told = {f"lacks:{name}": e for name, e in lacking.items()}
+    told |= {f"bad:{name}": e for name, e in bad.items()}
+    # Most tables have neither: one sum finds out, and only then is each asked for.
+    wrong = nw.any_horizontal(*told.values(), ignore_nulls=True).cast(nw.Int64)
+    tally = decisions.aggregate(keys, {"wrong": wrong})
+    if tally.total("wrong"):
+        tally = decisions.aggregate(keys, {name: e.cast(nw.Int64) for name, e in told.items()})
+    else:
+        tally = replace(tally, sums=tally.sums | dict.fromkeys(told, np.zeros(len(tally))))
+    for name in bad:
+        many = int(tally.total(f"bad:{name}"))
+        if many:
+            values = "1 value that is" if many == 1 else f"{many:,} values that are"
             raise DataError(
                 f"{name!r} holds {values} not finite (NaN or infinite). "
                 "Replace them or leave them empty."
@@ -206,14 +213,14 @@ def in_memory(
     if not table.height:
         empty: dict[str, Sequence[float]] = {name: [] for name in moment_names(norms)}
         return Tally.of({mark.removeprefix("key:"): [] for mark in marks}, empty)
-    cell = np.zeros(table.height, dtype=np.int64)
+    cell: NDArray[Any] = np.zeros(table.height, dtype=np.uint16)
     size, labels = 1, []
     for mark in marks:
         told, codes = numbered(table[mark])
         size *= len(told)
         if size > MOST_CELLS:
             return None
-        cell = cell * len(told) + codes
+        cell = cell * np.uint16(len(told)) + codes
         labels.append(told)
     columns = {k: table[f"norm:{k}"].to_numpy() for k in norms}
     sums = cell_moments(cell, table["s"].to_numpy(), columns, cells=size)
@@ -226,21 +233,27 @@ def in_memory(
     return Tally.of(keys, {name: value[there].tolist() for name, value in sums.items()})
 
 
-def numbered(column: Any) -> tuple[list[Any], NDArray[np.int64]]:
-    """The values of a Polars column, a missing one last, and for each row the place of its own."""
+def numbered(column: Any) -> tuple[list[Any], NDArray[np.uint16]]:
+    """The values of a Polars column and for each row the place of its own; a missing one is last.
+
+    Places wrap where there are more than two bytes can number: the caller counts the values.
+    """
     import polars as pl
 
+    holes = bool(column.null_count())
     if column.dtype in (pl.Categorical, pl.Enum):
-        values = column.drop_nulls().unique()
+        values = column.drop_nulls().unique() if holes else column.unique()
         physical = values.to_physical().to_numpy()
-        place = np.full(int(physical.max(initial=0)) + 2, len(values), dtype=np.int64)
+        place = np.full(int(physical.max(initial=0)) + 2, len(values), dtype=np.uint16)
         place[physical] = np.arange(len(values))
-        codes = place[column.to_physical().cast(pl.Int64).fill_null(len(place) - 1).to_numpy()]
+        found = column.to_physical()
+        codes = place[found.cast(pl.UInt32).fill_null(len(place) - 1).to_numpy()]
     else:
         values = column.drop_nulls().unique().sort()
         found = values.search_sorted(column.fill_null(values[0]) if len(values) else column)
-        codes = np.where(column.is_null().to_numpy(), len(values), found.cast(pl.Int64).to_numpy())
-    return [*values.to_list(), None], codes
+        codes = np.where(column.is_null().to_numpy(), len(values), found.to_numpy())
+        codes = codes.astype(np.uint16)
+    return [*values.to_list(), *([None] if holes else [])], codes
 
 
 def moment_names(norms: Sequence[str]) -> list[str]:

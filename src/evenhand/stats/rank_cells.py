@@ -1,12 +1,14 @@
 """Moments of average ranks within cells, for columns that lie in memory.
 
-The ranks of a column take most of the time of a rank correlation. Here each cell is sorted once per
-column, by a key that holds the leading bits of the value and the row's place in one integer: twice
-as fast as sorting places by value, and exact, because what the key cannot tell apart is put right.
+Ranking takes most of the time of a rank correlation. Here each cell is sorted once per column by
+counting: values are laid on a grid of 2³² steps, whose halves sort in two passes, three times as
+fast as comparing values. What a step cannot tell apart is put right, so the order is exact.
 """
 
+import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +16,12 @@ from numpy.typing import NDArray
 from evenhand.stats.estimate import FloatArray
 
 THREADS = 2
-SIGN = np.uint64(1 << 63)
+STEPS = 2.0**32 - 1
+# Fewer values are sorted faster by comparing them.
+FEW = 2_000
 
 
-def order_of(values: FloatArray) -> tuple[NDArray[np.int64], FloatArray]:
+def order_of(values: FloatArray) -> tuple[NDArray[np.intp], FloatArray]:
     """Places of the values in rising order, and the values in that order.
 
     Examples:
@@ -25,19 +29,46 @@ def order_of(values: FloatArray) -> tuple[NDArray[np.int64], FloatArray]:
         >>> places.tolist(), risen.tolist()
         ([1, 2, 0], [-1.0, 0.25, 0.5])
     """
-    bits = (values + 0.0).view(np.uint64)  # adding 0 makes -0.0 and 0.0 the same bits
-    # Flipped so that integers rise as the numbers do, negative ones included.
-    keys = np.where(bits & SIGN, ~bits, bits | SIGN)
-    low = np.uint64((1 << max(1, int(values.size - 1).bit_length())) - 1)
-    keys &= ~low
-    keys |= np.arange(values.size, dtype=np.uint64)
-    keys.sort()
-    places = (keys & low).astype(np.int64)
+    low, high = values.min(), values.max()
+    with np.errstate(over="ignore"):
+        width = high - low
+    if values.size < FEW or not 0 < width < np.inf or not np.isfinite(STEPS / width):
+        places = np.argsort(values, kind="stable")
+        return places, values[places]
+    # Subtracting, scaling and truncating never turn an order round; they can only merge values.
+    steps = ((values - low) * (STEPS / width)).astype(np.uint64).astype(np.uint32)
+    halves = steps.view(np.uint16).reshape(-1, 2)
+    first, last = (0, 1) if sys.byteorder == "little" else (1, 0)
+    places = np.argsort(halves[:, first], kind="stable")
+    places = places[np.argsort(halves[places, last], kind="stable")]
     risen = values[places]
     if (risen[1:] < risen[:-1]).any():
-        again = np.argsort(risen, kind="stable")
-        places, risen = places[again], risen[again]
+        places = within_steps(places, steps[places], values)
+        risen = values[places]
     return places, risen
+
+
+def within_steps(
+    places: NDArray[np.intp], steps: NDArray[np.uint32], values: FloatArray
+) -> NDArray[np.intp]:
+    """Places in the order of their steps, put in the order of their values within each step."""
+    same = steps[1:] == steps[:-1]
+    shared = np.zeros(places.size, dtype=bool)
+    shared[1:] = same
+    shared[:-1] |= same
+    crowd = np.flatnonzero(shared)
+    members = places[crowd]
+    # A stable sort by value, then by step, moves members about within their own step alone.
+    order = np.argsort(values[members], kind="stable")
+    order = order[np.argsort(steps[crowd][order], kind="stable")]
+    fixed = places.copy()
+    fixed[crowd] = members[order]
+    return fixed
+
+
+def product(a: FloatArray, b: FloatArray) -> float:
+    """Sum of products outside BLAS, whose threads would fight with ours."""
+    return float(np.einsum("i,i->", a, b))
 
 
 class Ranked:
@@ -45,7 +76,7 @@ class Ranked:
 
     __slots__ = ("places", "ranks", "tied")
 
-    def __init__(self, values: FloatArray, places: NDArray[np.int64] | None = None) -> None:
+    def __init__(self, values: FloatArray, places: NDArray[np.intp] | None = None) -> None:
         if places is None:
             self.places, risen = order_of(values)
         else:
@@ -80,7 +111,7 @@ class Ranked:
 
 
 def cell_moments(
-    codes: NDArray[np.integer],
+    codes: NDArray[Any],
     score: FloatArray,
     norms: Mapping[str, FloatArray],
     *,
@@ -95,7 +126,7 @@ def cell_moments(
         >>> [(name, float(found[name][0])) for name in ("n", "xx", "xy:f")]
         [('n', 4.0), ('xx', 30.0), ('xy:f', 29.0)]
     """
-    small: NDArray[np.integer] = codes.astype(np.uint8 if cells <= 256 else np.uint16)
+    small = codes.astype(np.uint8 if cells <= 256 else np.uint16, copy=False)
     order = np.argsort(small, kind="stable")
     ends = np.concatenate([[0], np.cumsum(np.bincount(small, minlength=cells))])
     names = ["n", "tied", "x", "xx", *(f"{m}:{k}" for k in norms for m in ("y", "yy", "xy"))]
@@ -109,14 +140,17 @@ def cell_moments(
         x = Ranked(score[rows])
         by_row = x.spread()
         sums["tied"][cell] = x.tied
-        sums["x"][cell], sums["xx"][cell] = x.ranks.sum(), x.ranks @ x.ranks
+        sums["x"][cell], sums["xx"][cell] = x.ranks.sum(), product(x.ranks, x.ranks)
         last: Ranked | None = None
         for name, column in norms.items():
             values = column[rows]
             reuse = last is not None and last.sorts(values)
             y = Ranked(values, last.places if reuse and last is not None else None)
-            sums[f"y:{name}"][cell], sums[f"yy:{name}"][cell] = y.ranks.sum(), y.ranks @ y.ranks
-            sums[f"xy:{name}"][cell] = by_row[y.places] @ y.ranks
+            sums[f"y:{name}"][cell], sums[f"yy:{name}"][cell] = (
+                y.ranks.sum(),
+                product(y.ranks, y.ranks),
+            )
+            sums[f"xy:{name}"][cell] = product(by_row[y.places], y.ranks)
             last = y
 
     with ThreadPoolExecutor(threads) as pool:
