@@ -1,7 +1,7 @@
 """Class × group cells of a training set: the names, the codes of every row and the counts."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,17 @@ class Cells:
     def lone(self) -> tuple[Any, ...]:
         """Classes whose rows all belong to one group."""
         return tuple(self.classes[c] for c in np.flatnonzero((self.counts > 0).sum(axis=1) == 1))
+
+    def take(self, rows: Any) -> "Cells":
+        """The cells of some of the rows, under the same names."""
+        truth, group = self.truth[rows], self.group[rows]
+        flat = np.bincount(truth * len(self.groups) + group, minlength=self.counts.size)
+        return replace(
+            self,
+            truth=truth,
+            group=group,
+            counts=flat.reshape(self.counts.shape).astype(np.int64),
+        )
 
     @property
     def index(self) -> Codes:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logit
 
 from evenhand.errors import DataError, UsageError
@@ -47,6 +48,20 @@ def fold_numbers(cells: Cells, *, folds: int, seed: int, origin: Any = None) -> 
     fold = np.empty(first.size, dtype=np.intp)
     fold[order] = np.arange(first.size) % folds
     return np.asarray(fold[member])
+
+
+def original_rows(is_counterfactual: Any, *, rows: int) -> NDArray[np.bool_]:
+    """Which rows are no counterfactual copies; all of them where nothing is said."""
+    if is_counterfactual is None:
+        return np.ones(rows, dtype=bool)
+    copies = np.asarray(is_counterfactual, dtype=bool)
+    if copies.shape != (rows,):
+        raise UsageError(
+            f"is_counterfactual has the shape {copies.shape} for {rows} rows. Give one a row."
+        )
+    if copies.all():
+        raise DataError("All training rows are counterfactual copies. Give the originals as well.")
+    return ~copies
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +183,12 @@ def crossfit(
     folds: int = 5,
     seed: int = 0,
     origin: Any = None,
+    originals: NDArray[np.bool_] | None = None,
 ) -> CrossFitted:
-    """Scores of every row by classifier and norm scorer fitted on the other folds."""
+    """Scores of every row by classifier and norm scorer fitted on the other folds.
+
+    Only `originals` train the norm scorer: a text and its counterfactual copy look alike to it.
+    """
     truth = np.asarray(y)
     fold = fold_numbers(cells, folds=folds, seed=seed, origin=origin)
     norms = np.empty(truth.size)
@@ -177,7 +196,8 @@ def crossfit(
     logits = np.empty((truth.size, columns)) if classify else None
     for number in range(folds):
         inside, outside = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
-        norms[inside] = norm.fitted(norm_features, cells, outside)(take(norm_features, inside))
+        learnt = outside if originals is None else outside[originals[outside]]
+        norms[inside] = norm.fitted(norm_features, cells, learnt)(take(norm_features, inside))
         if logits is None:
             continue
         given = None if weights is None else weights[outside]

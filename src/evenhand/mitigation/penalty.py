@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from evenhand.errors import UsageError
@@ -14,6 +15,7 @@ from evenhand.mitigation.crossfit import (
     chosen_group,
     crossfit,
     fold_numbers,
+    original_rows,
 )
 from evenhand.mitigation.estimator import is_sparse
 from evenhand.mitigation.linear_problem import (
@@ -109,12 +111,18 @@ class NormPenalisedClassifier(LinearRemedy):
         norm_features: Any = None,
         sample_weight: Any = None,
         origin: Any = None,
+        is_counterfactual: Any = None,
     ) -> Self:
-        """Fit every class; `norm` are cross-fitted norm logits where the caller has them."""
+        """Fit every class; `norm` are cross-fitted norm logits where the caller has them.
+
+        `origin` and `is_counterfactual` say which rows are copies, as in
+        `NormResidualisedClassifier.fit`.
+        """
         if self.strength is not None and not self.strength >= 0:
             raise UsageError(f"strength={self.strength} is negative. Give 0 or more.")
         X, _, weights = self._checked(X, y, sample_weight)
         cells = cells_of(y, group=group)
+        originals = original_rows(is_counterfactual, rows=cells.truth.size)
         self.norm_group_ = chosen_group(self.norm_group, cells)
         if norm is None:
             norm = crossfit(
@@ -127,18 +135,28 @@ class NormPenalisedClassifier(LinearRemedy):
                 folds=self.folds,
                 seed=self.seed,
                 origin=origin,
+                originals=originals,
             ).norm
         norm = checked_norm(norm, rows=cells.truth.size)
         self.strength_, self.stopped_by_ = self.strength, "the strength given"
         if self.strength is None:
-            self._choose(X, cells, norm, weights, origin)
+            self._choose(X, cells, norm, weights, origin, originals)
         problem = LinearProblem.of(X, weights=weights)
-        found = self._fit(problem, cells, norm_directions(X, norm=norm, cells=cells), weights)
+        directions = norm_directions(
+            X[originals], norm=norm[originals], cells=cells.take(originals)
+        )
+        found = self._fit(problem, cells, directions, weights)
         self._keep(problem, found.coef, found.level, settled=found.settled)
         return self
 
     def _choose(
-        self, X: Any, cells: Cells, norm: FloatArray, weights: FloatArray, origin: Any
+        self,
+        X: Any,
+        cells: Cells,
+        norm: FloatArray,
+        weights: FloatArray,
+        origin: Any,
+        originals: NDArray[np.bool_],
     ) -> None:
         """Try every strength on folds that the fit leaves out."""
         fold = fold_numbers(cells, folds=self.folds, seed=self.seed, origin=origin)
@@ -147,9 +165,9 @@ class NormPenalisedClassifier(LinearRemedy):
         held = np.zeros((len(wanted), cells.truth.size, columns))
         for number in range(self.folds):
             inside, outside = fold == number, np.flatnonzero(fold != number)
-            part = _rows(cells, outside)
+            part, bare = cells.take(outside), outside[originals[outside]]
             problem = LinearProblem.of(X[outside], weights=weights[outside])
-            directions = norm_directions(X[outside], norm=norm[outside], cells=part)
+            directions = norm_directions(X[bare], norm=norm[bare], cells=cells.take(bare))
             start = None
             for k, strength in enumerate(wanted):
                 found = self._fit(
@@ -159,8 +177,9 @@ class NormPenalisedClassifier(LinearRemedy):
                 logits = X[inside] @ found.coef.T + (found.level - found.coef @ problem.mean)
                 held[k, inside] = logits
         focal = cells.groups.index(self.norm_group_)
+        cells, norm = cells.take(originals), norm[originals]
         steps = []
-        for strength, logits in zip(wanted, held, strict=True):
+        for strength, logits in zip(wanted, held[:, originals], strict=True):
             trend = norm_trend(logits, norm=norm, cells=cells, focal=focal)
             steps.append(
                 StrengthStep(
@@ -219,16 +238,3 @@ class NormPenalisedClassifier(LinearRemedy):
             coef[row], level[row] = w[0], b[0]
             settled &= done
         return _Fit(coef=coef, level=level, settled=settled)
-
-
-def _rows(cells: Cells, rows: Any) -> Cells:
-    """The cells of some of the rows, under the same names."""
-    truth, group = cells.truth[rows], cells.group[rows]
-    flat = np.bincount(truth * len(cells.groups) + group, minlength=cells.counts.size)
-    return Cells(
-        classes=cells.classes,
-        groups=cells.groups,
-        truth=truth,
-        group=group,
-        counts=flat.reshape(cells.counts.shape).astype(np.int64),
-    )

@@ -13,7 +13,7 @@ from scipy.special import expit, softmax
 
 from evenhand.errors import UsageError
 from evenhand.mitigation.cells import Cells, cells_of, place_of
-from evenhand.mitigation.crossfit import NormScorer, chosen_group, crossfit
+from evenhand.mitigation.crossfit import NormScorer, chosen_group, crossfit, original_rows
 from evenhand.mitigation.estimator import (
     Remedy,
     checked_weights,
@@ -182,12 +182,15 @@ class NormResidualisedClassifier(Remedy):
         norm_features: Any = None,
         sample_weight: Any = None,
         origin: Any = None,
+        is_counterfactual: Any = None,
     ) -> Self:
         """Cross-fit both models, learn the slopes, choose the strength and fit on all rows.
 
-        Rows with one `origin` (a text and its counterfactual copy) share a fold.
+        On an augmented set give `origin` and `is_counterfactual`: a text and its copy then share
+        a fold, and copies train the classifier but neither norm scorer nor slopes.
         """
         cells = cells_of(y, group=group)
+        originals = original_rows(is_counterfactual, rows=cells.truth.size)
         self.norm_group_ = chosen_group(self.norm_group, cells)
         norm = NormScorer(self.norm_scorer, self.norm_group_)
         about = X if norm_features is None else norm_features
@@ -205,18 +208,19 @@ class NormResidualisedClassifier(Remedy):
             folds=self.folds,
             seed=self.seed,
             origin=origin,
+            originals=originals,
         )
         assert found.logits is not None
         self.residualisation_ = _residualise(
-            found.logits,
-            found.norm,
-            cells,
+            found.logits[originals],
+            found.norm[originals],
+            cells.take(originals),
             cells.groups.index(self.norm_group_),
             strength=self.strength,
             budget=self.budget,
             grid=self.grid,
         )
-        self.norm_ = norm.fitted(about, cells, np.arange(cells.truth.size))
+        self.norm_ = norm.fitted(about, cells, np.flatnonzero(originals))
         self.estimator_ = fit_weighted(fresh(self.estimator), X, y, weights)
         self.classes_ = self.estimator_.classes_
         self.joint_ = _is_joint(self.estimator_, take(X, np.arange(min(50, cells.truth.size))))

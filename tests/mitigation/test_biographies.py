@@ -1,0 +1,193 @@
+"""What the remedies do to simulated biographies with planted paths from gender to occupation."""
+
+import numpy as np
+import pytest
+
+from evenhand.errors import DataError, UsageError
+from evenhand.mitigation.augment import counterfactual_texts
+from evenhand.mitigation.cells import cells_of
+from evenhand.mitigation.compose import compose
+from evenhand.mitigation.norm_slopes import norm_trend
+from evenhand.mitigation.penalty import NormPenalisedClassifier
+from evenhand.mitigation.residualise import NormResidualisedClassifier
+from evenhand.mitigation.reweigh import ReweighedClassifier
+from evenhand.mitigation.thresholds import GroupThresholds
+from evenhand.models.bow import BagOfWords
+from evenhand.models.corpus import Corpus
+from evenhand.models.linear import LogisticClassifier
+from evenhand.simulate.biographies import biographies, occupations
+from evenhand.text.scrub import scrub_texts
+
+TITLES = ("surgeon", "attorney", "professor", "journalist", "psychologist", "nurse")
+
+
+class Texts:
+    """Features of original, counterfactual and scrubbed texts, split into two halves."""
+
+    def __init__(self, leak, rows=5000, seed=3):
+        known = occupations()
+        chosen = {title: known[title] for title in TITLES}
+        made = biographies(rows, occupations=chosen, leak=leak, seed=seed)
+        texts = made.frame["text"].to_list()
+        self.truth = made.frame["title"].to_numpy().astype(str)
+        self.group = made.frame["gender"].to_numpy().astype(str)
+        self.norm = made.hidden["norm"].to_numpy()
+        swapped = counterfactual_texts(texts, group=self.group)
+        bag = BagOfWords().fit(Corpus.from_texts(texts + swapped["female"] + swapped["male"]))
+
+        def features(given):
+            return bag.features(Corpus.from_texts(given)).astype(np.float64)
+
+        self.X = features(texts)
+        self.under = {name: features(each) for name, each in swapped.items()}
+        names = made.frame["name"].to_list()
+        self.scrubbed = features(scrub_texts(texts, names=names).texts)
+        self.train, self.test = np.arange(rows // 2), np.arange(rows // 2, rows)
+
+    def statistical(self, predicted):
+        """Root mean square over classes of the gap of true positive rates."""
+        truth, group = self.truth[self.test], self.group[self.test]
+        gaps = []
+        for title in TITLES:
+            right = [
+                (predicted[(truth == title) & (group == g)] == title).mean()
+                for g in ("female", "male")
+            ]
+            gaps.append(right[0] - right[1])
+        return np.sqrt(np.mean(np.square(gaps)))
+
+    def counterfactual(self, model, **more):
+        """Root mean square of counterfactual gaps, and the share of flips."""
+        she, he = (model.predict(self.under[g][self.test], **more) for g in ("female", "male"))
+        truth = self.truth[self.test]
+        gaps = [((she == t) * 1.0 - (he == t))[truth == t].mean() for t in TITLES]
+        return np.sqrt(np.mean(np.square(gaps))), (she != he).mean()
+
+    def slope(self, logits):
+        """Slope of r_c on the female share, with the latent norm that no scorer has seen."""
+        cells = cells_of(self.truth[self.test], group=self.group[self.test])
+        return norm_trend(logits, norm=self.norm[self.test], cells=cells, focal=0).slope
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return Texts("imbalance")
+
+
+@pytest.fixture(scope="module")
+def worded():
+    return Texts("class_words")
+
+
+def fitted(texts, rows):
+    """The plain model on a training set of originals and copies."""
+    counterfactual = {name: each[texts.train] for name, each in texts.under.items()}
+    X = rows.features(texts.X[texts.train], counterfactual=counterfactual)
+    return LogisticClassifier().fit(X, rows.pick(texts.truth[texts.train]), rows.weights)
+
+
+def test_a_linear_model_with_augmentation_has_no_counterfactual_gap(plain):
+    truth, group = plain.truth[plain.train], plain.group[plain.train]
+    base = LogisticClassifier().fit(plain.X[plain.train], truth)
+    before = plain.counterfactual(base)
+    assert before[0] > 0.02
+    for composed in (
+        compose(truth, group=group),
+        compose(truth, group=group, weighing="kamiran_calders"),
+        compose(truth, group=group, order="resample_then_augment", resampler="over"),
+    ):
+        gap, flips = plain.counterfactual(fitted(plain, composed))
+        assert gap < 0.003
+        assert flips < 0.003
+
+
+def test_reweighing_and_both_lower_statistical_gaps(plain):
+    truth, group = plain.truth[plain.train], plain.group[plain.train]
+    base = LogisticClassifier().fit(plain.X[plain.train], truth)
+    weighed = ReweighedClassifier().fit(plain.X[plain.train], truth, group=group)
+    both = fitted(plain, compose(truth, group=group, weighing="kamiran_calders"))
+    gaps = [plain.statistical(m.predict(plain.X[plain.test])) for m in (base, weighed, both)]
+    assert gaps[1] < 0.9 * gaps[0]
+    assert gaps[2] < 0.9 * gaps[0]
+
+
+def test_thresholds_leave_norm_bias_exactly_as_it_was(worded):
+    train, test = worded.train, worded.test
+    base = LogisticClassifier().fit(worded.X[train], worded.truth[train])
+    cuts = GroupThresholds(base).fit(worded.X[test], worded.truth[test], group=worded.group[test])
+    np.testing.assert_allclose(cuts.rates_.gap, 0, atol=1e-12)
+    before = worded.slope(base.class_probabilities(worded.X[test]))
+    assert worded.slope(cuts.class_probabilities(worded.X[test])) == before
+
+
+def test_residualising_lowers_norm_bias_where_reweighing_does_not(worded):
+    train, test = worded.train, worded.test
+    truth, group = worded.truth[train], worded.group[train]
+    base = LogisticClassifier().fit(worded.X[train], truth)
+    weighed = ReweighedClassifier().fit(worded.X[train], truth, group=group)
+    model = NormResidualisedClassifier(norm_group="female", strength=1.0)
+    model.fit(worded.X[train], truth, group=group, norm_features=worded.scrubbed[train])
+    before = worded.slope(base.decision_function(worded.X[test]))
+    after = worded.slope(
+        model.decision_function(worded.X[test], norm_features=worded.scrubbed[test])
+    )
+    assert before > 0.8
+    assert worded.slope(weighed.decision_function(worded.X[test])) > 0.8 * before
+    assert after < 0.85 * before
+
+
+def test_all_three_together(worded):
+    train, test = worded.train, worded.test
+    truth, group = worded.truth[train], worded.group[train]
+    rows = compose(truth, group=group, weighing="kamiran_calders")
+    counterfactual = {name: each[train] for name, each in worded.under.items()}
+    X = rows.features(worded.X[train], counterfactual=counterfactual)
+    about = worded.scrubbed[train][rows.origin]
+    base = LogisticClassifier().fit(worded.X[train], truth)
+    model = NormResidualisedClassifier(norm_group="female", budget=0.02).fit(
+        X,
+        rows.pick(truth),
+        group=rows.group.astype(str),
+        norm_features=about,
+        sample_weight=rows.weights,
+        origin=rows.origin,
+        is_counterfactual=rows.is_counterfactual,
+    )
+    more = {"norm_features": worded.scrubbed[test]}
+    assert model.residualisation_.strength > 0
+    # The norm sees scrubbed text, the same for a text and its copy: no gap comes back.
+    assert worded.counterfactual(model, **more)[1] < 0.003
+    assert worded.slope(model.decision_function(worded.X[test], **more)) < 0.9 * worded.slope(
+        base.decision_function(worded.X[test])
+    )
+    X_test = worded.X[test]
+    loss = base.score(X_test, worded.truth[test]) - model.score(X_test, worded.truth[test], **more)
+    assert loss < 0.04
+
+
+def test_copies_train_neither_norm_nor_slopes(worded):
+    train = worded.train[:1200]
+    truth, group = worded.truth[train], worded.group[train]
+    rows = compose(truth, group=group)
+    counterfactual = {name: each[train] for name, each in worded.under.items()}
+    X = rows.features(worded.X[train], counterfactual=counterfactual)
+    about = worded.scrubbed[train]
+    settings = {"norm_group": "female", "strength": 1.0, "folds": 2}
+    model = NormResidualisedClassifier(**settings).fit(
+        X,
+        rows.pick(truth),
+        group=rows.group.astype(str),
+        norm_features=about[rows.origin],
+        origin=rows.origin,
+        is_counterfactual=rows.is_counterfactual,
+    )
+    alone = NormResidualisedClassifier(**settings)
+    alone.fit(worded.X[train], truth, group=group, norm_features=about)
+    np.testing.assert_allclose(model.norm_(about), alone.norm_(about))
+    assert np.abs(model.residualisation_.slopes.raw).max() > 0.2
+    with pytest.raises(DataError, match="All training rows are counterfactual copies"):
+        NormResidualisedClassifier().fit(
+            about, truth, group=group, is_counterfactual=np.ones(1200, dtype=bool)
+        )
+    with pytest.raises(UsageError, match=r"is_counterfactual has the shape \(3,\) for 1200 rows"):
+        NormPenalisedClassifier().fit(about, truth, group=group, is_counterfactual=[True] * 3)
