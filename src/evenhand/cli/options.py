@@ -75,6 +75,12 @@ def lens_options(command: Command) -> Command:
             "--truth-specificity", "specificities", multiple=True, metavar="P",
             help="How often a negative is recorded as one.",
         ),
+        click.option(
+            "--longest-seconds", type=float, metavar="S", help="Leave longer labels out of times."
+        ),
+        click.option(
+            "--counterfactual-reference", metavar="VALUE", help="Value that swaps compare with."
+        ),
         click.option("--evidence", type=int, metavar="K", help="Show K rows behind each finding."),
     ]  # fmt: skip
     for flag in reversed(flags):
@@ -82,9 +88,12 @@ def lens_options(command: Command) -> Command:
     return command
 
 
+SINGLE = ("bandwidth", "longest_seconds", "counterfactual_reference", "evidence")
+
+
 def read_settings(flags: dict[str, Any]) -> dict[str, Any]:
     """The flags of single lenses as settings; flags not given are left out."""
-    settings = {name: flags.pop(name) for name in ("bandwidth", "evidence")}
+    settings = {name: flags.pop(name) for name in SINGLE}
     for name, key, flag in (
         ("prevalence", "prevalences", "--prevalence"),
         ("truth_sensitivity", "sensitivities", "--truth-sensitivity"),

@@ -73,6 +73,11 @@ class Roles:
             return (*alone, Attribute(name="*".join(self.group), columns=self.group))
         return alone
 
+    @property
+    def together(self) -> str | None:
+        """The column whose rows are not independent: the cluster, or who labelled them."""
+        return self.cluster or self.labeler
+
     def used(self) -> dict[str, Any]:
         """The roles that are set, as plain values for the record."""
         told: dict[str, Any] = {}

@@ -119,8 +119,8 @@ class Decisions:
             keys["scored"] = _where_known(*self.roles.scores.values())
         elif self.roles.rule is not None:
             keys["decision"] = self.decision_expression()
-        if cluster and self.roles.cluster:
-            keys["cluster"] = nw.col(self.roles.cluster)
+        if cluster and self.roles.together:
+            keys["cluster"] = nw.col(self.roles.together)
         return self.name_groups(self.aggregate(keys, sums), attribute)
 
     def labels(self, columns: Iterable[str]) -> list[list[str | None]]:

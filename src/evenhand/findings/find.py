@@ -136,7 +136,7 @@ def find(
             )
         )
     order = (OUTSIDE, CANNOT_TELL, WITHIN, NOT_ASSESSED)
-    yield from sorted(found, key=lambda finding: order.index(finding.verdict))
+    yield from sorted(found, key=lambda f: (order.index(f.verdict), f.measure != "cost_ratio"))
     for (lens, attribute), count in quiet.items():
         if count > 0:
             swapped = f"When only {words_for(attribute)} are swapped"

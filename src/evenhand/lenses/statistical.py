@@ -61,7 +61,7 @@ def measure(decisions: Decisions, options: Options) -> LensResult:
     excluded: dict[str, int] = {}
     for attribute in decisions.roles.attributes:
         ruled = decisions.roles.rule is not None
-        tally = decisions.count(attribute, cluster=ruled and decisions.roles.cluster is not None)
+        tally = decisions.count(attribute, cluster=ruled and decisions.roles.together is not None)
         tallies.append(tally)
         check_thresholds(tally, attribute, decisions.roles)
         excluded |= left_out(tally, attribute, decisions.roles)
@@ -227,7 +227,7 @@ def left_out(tally: Tally, attribute: Attribute, roles: Roles) -> dict[str, int]
     if "stratum" in codes:
         reasons[f"no {roles.stratum} (kept outside strata)"] = n[codes["stratum"] < 0].sum()
     if "cluster" in codes:
-        reasons[f"no {roles.cluster}"] = n[codes["cluster"] < 0].sum()
+        reasons[f"no {roles.together}"] = n[codes["cluster"] < 0].sum()
     if "weighed" in codes:
         reasons[f"no {roles.weight}"] = n[codes["weighed"] < 0].sum()
     if "scored" in codes:
