@@ -273,6 +273,22 @@ def test_a_class_without_positive_rows_keeps_its_threshold():
     assert set(cuts.predict(X, group=group)) == {"a", "b", "c"}
 
 
+def test_of_several_classes_the_accepted_one_with_the_highest_score_is_taken():
+    X, truth, group = groups_with_bias(900)
+    model = LogisticClassifier().fit(X, truth)
+    cuts = GroupThresholds(model, randomised=False).fit(X, truth, group=group)
+    scores, chosen = model.class_probabilities(X), cuts.decide(X, group=group)
+    for row, name in enumerate(cuts.predict(X, group=group)):
+        allowed = np.flatnonzero(chosen[row]) if chosen[row].any() else np.arange(3)
+        assert name == model.classes_[allowed[scores[row, allowed].argmax()]]
+
+
+def test_cuts_set_by_a_handful_of_rows_are_named():
+    scores, group = oracle_rows()
+    cuts = GroupThresholds().fit(np.append(scores, 0.05), [1] * 18 + [0], group=[*group, "he"])
+    assert cuts.notes_ == ["Cuts set by fewer than 10 positive rows: 0 of he (1), 1 of she (8)."]
+
+
 def test_acceptance_is_a_step_with_a_share_at_the_cut():
     assert accepted([0.1, 0.2, 0.3], cut=0.2, share=0.4).tolist() == [0.0, 0.4, 1.0]
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import UsageError, nearest
-from evenhand.mitigation.cells import Codes, coded
+from evenhand.mitigation.cells import Codes, coded, several
 from evenhand.mitigation.equal_rates import (
     accepted,
     equal_implied_thresholds,
@@ -19,6 +19,7 @@ from evenhand.mitigation.estimator import Remedy, class_scores
 from evenhand.stats.estimate import FloatArray
 
 Criterion = Literal["true_positive_rate", "implied_threshold"]
+FEW = 10
 CRITERIA = ("true_positive_rate", "implied_threshold")
 
 
@@ -50,8 +51,9 @@ class GroupThresholds(Remedy):
     "true_positive_rate" makes the rates of the groups equal at the rate all have together at
     `threshold`; "implied_threshold" cuts each group where the truth is as probable as
     `cost_ratio` asks. Scores are left as they are, and so is every rank correlation with them.
-    Decisions (`decide`) are made class by class; `predict` takes the class furthest above its
-    cut. Without an estimator, X are the scores themselves.
+    Decisions (`decide`) are made class by class; `predict` takes the accepted class with the
+    highest score. Without an estimator, X are the scores themselves. `notes_` names cells with
+    fewer than ten positive rows: a cut set by so few says little about anybody else.
 
     Examples:
         >>> scores = np.array([0.9, 0.4, 0.3, 0.8, 0.7, 0.2])
@@ -117,6 +119,7 @@ class GroupThresholds(Remedy):
         if shape[0] == 2:
             self._mirror()
         self.rates_ = self.true_positive_rates(X, y, group=group)
+        self._note_small()
         return self
 
     def _fit_class(self, c: int, s: FloatArray, own: NDArray[np.bool_], group: Any) -> None:
@@ -141,6 +144,15 @@ class GroupThresholds(Remedy):
         )
         self.cuts_[c], self.shares_[c], self.targets_[c] = cuts.cut, cuts.share, cuts.target
         self.notes_ += [f"{name}: {each}" for each in cuts.notes]
+
+    def _note_small(self) -> None:
+        n = self.rates_.n
+        few = [
+            f"{self.classes_[c]} of {self.groups_[g]} ({n[c, g]})"
+            for c, g in np.argwhere((n > 0) & (n < FEW))
+        ]
+        if few:
+            self.notes_.append(f"Cuts set by fewer than {FEW} positive rows: {several(few)}.")
 
     def _mirror(self) -> None:
         """Give the first of two classes what the second leaves."""
@@ -183,11 +195,10 @@ class GroupThresholds(Remedy):
         return np.asarray(found)
 
     def predict(self, X: Any, **roles: Any) -> NDArray[Any]:
-        """The accepted one of two classes; of several, the one furthest above its cut."""
-        if self.classes_.size == 2:
-            return np.asarray(self.classes_[self.decide(X, **roles)[:, 1].astype(int)])
-        scores, g = self._cells(X, roles.get("group"))
-        return np.asarray(self.classes_[(scores - self.cuts_.T[g]).argmax(axis=1)])
+        """The accepted class with the highest score; of all where none is accepted."""
+        chosen = self.decide(X, **roles)
+        scores = self._scores(X)
+        return np.asarray(self.classes_[np.where(chosen, 1 + scores, scores).argmax(axis=1)])
 
     def predict_proba(self, X: Any, *, group: Any = None) -> FloatArray:
         """The model's own probabilities: thresholds do not change them, nor do groups."""
