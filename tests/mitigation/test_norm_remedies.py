@@ -203,6 +203,28 @@ def test_cross_fitted_scores_come_from_models_that_left_the_row_out():
     assert auc_like > 0.3  # high for the norm group
 
 
+def test_a_class_that_a_fold_lacks_has_the_lowest_logit_there():
+    # Bootstrapped rows can have a class whose rows all come from one person.
+    X, truth, group, _ = leaky(300)
+    truth[truth == 5] = 4
+    truth[:4], origin = 5, np.arange(300)
+    group[:4], origin[:4] = ["f", "m", "f", "m"], 0
+    found = crossfit(
+        X,
+        truth,
+        cells=cells_of(truth, group=group),
+        norm=NormScorer(None, "f"),
+        norm_features=X,
+        folds=3,
+        origin=origin,
+    )
+    assert np.isfinite(found.logits).all()
+    assert found.logits[0, 5] == found.logits[:4].min()
+    model = NormResidualisedClassifier(norm_group="f", folds=3)
+    model.fit(X, truth, group=group, origin=origin)
+    assert model.predict_proba(X).shape == (300, 6)
+
+
 def test_residualising_lowers_the_trend_on_rows_it_has_not_seen():
     X, truth, group, _ = leaky(4000, seed=1)
     test_X, test_truth, test_group, test_norm = leaky(4000, seed=2)

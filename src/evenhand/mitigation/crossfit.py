@@ -159,6 +159,18 @@ def chosen_group(norm_group: Any, cells: Cells) -> Any:
     return norm_group
 
 
+def _all_columns(model: Any, X: Any, *, classes: NDArray[Any]) -> FloatArray:
+    """Logits in the order of all classes; one that the fold lacked has the lowest there is."""
+    found = class_logits(model, X)
+    if len(model.classes_) == classes.size:
+        return found
+    if found.shape[1] == 1:
+        found = np.column_stack([-found, found])
+    table = np.full((found.shape[0], classes.size), found.min())
+    table[:, np.searchsorted(classes, model.classes_)] = found
+    return table
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CrossFitted:
     """Class logits and norm logits of the training rows, each from models that left them out.
@@ -202,5 +214,5 @@ def crossfit(
             continue
         given = None if weights is None else weights[outside]
         model = fit_weighted(fresh(estimator), take(X, outside), truth[outside], given)
-        logits[inside] = class_logits(model, take(X, inside))
+        logits[inside] = _all_columns(model, take(X, inside), classes=np.unique(truth))
     return CrossFitted(norm=norms, logits=logits)
