@@ -13,9 +13,11 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
+import evenhand as eh
 from evenhand.errors import DataError, UsageError
 from evenhand.models.bow import BagOfWords
 from evenhand.models.corpus import Corpus
+from evenhand.models.linear import LogisticClassifier
 from evenhand.models.norm_card import NormCard, area, quality_card
 from evenhand.models.norm_files import load_norms, save_norms
 from evenhand.models.norm_fit import fit_norm_scorer, fit_number_scorer
@@ -422,6 +424,54 @@ def test_refits_show_how_far_the_bias_depends_on_the_scorer():
     with pytest.raises(UsageError, match="refits=0 of 1 representations is no refit"):
         norm_multiplicity(train["text"], group=train["gender"], truth=train["title"], held=held,
                           representations={"words": BagOfWords()}, refits=0)  # fmt: skip
+
+
+def audited(leak: str, *, spurious: float) -> dict[tuple[str, str], dict[str, Any]]:
+    """Norm bias of a bag-of-words classifier on simulated biographies, out of sample."""
+    jobs = {
+        f"job{k:02d}": Occupation(female_share=s) for k, s in enumerate(np.linspace(0.1, 0.9, 12))
+    }
+    table = biographies(9_600, occupations=jobs, leak=leak, spurious=spurious, seed=0).frame
+    train, test = table[:4_800], table[4_800:]
+    words = BagOfWords(minimum=2)
+    scorer = fit_norm_scorer(
+        train["text"].to_list(),
+        group=train["gender"].to_list(),
+        truth=train["title"].to_list(),
+        names=train["name"].to_list(),
+        representation=words,
+    )
+    model = LogisticClassifier()
+    model.fit(scorer.counts(train["text"].to_list(), names=train["name"].to_list()),
+              train["title"].to_numpy())  # fmt: skip
+    texts, names = test["text"].to_list(), test["name"].to_list()
+    logits = model.decision_function(scorer.counts(texts, names=names))
+    found = scorer.score(texts, names=names, truth=test["title"].to_list())
+    columns = [pl.Series(f"score:{name}", logits[:, k]) for k, name in enumerate(model.classes_)]
+    columns += [pl.Series(f"norm@{group}", norm) for group, norm in found.norm.items()]
+    columns += [pl.Series(f"norm_irrelevant@{g}", norm) for g, norm in found.irrelevant.items()]
+    scored = test.select("title", "gender").with_columns(columns)
+    decisions = eh.Decisions(scored, truth="title", group="gender")
+    rows = eh.audit(decisions, lenses=["norms"], settings={"not_class": False}).rows
+    return {(r["measure"], r["group"]): r for r in rows if r["group"] == r["norm"]}
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("leak", ["label_noise", "class_words"])
+def test_a_planted_leak_is_found_in_texts(leak: str) -> None:
+    found = audited(leak, spurious=1.0)
+    for group in ("female", "male"):
+        for end in ("", "_irrelevant"):
+            assert found[f"norm_bias{end}", group]["low"] > 0.5
+        assert found["norm_slope", group]["low"] > 0.5
+
+
+@pytest.mark.heavy
+def test_nothing_is_found_where_nothing_was_planted():
+    found = audited("imbalance", spurious=0.0)
+    for group in ("female", "male"):
+        for name in ("norm_bias", "norm_bias_irrelevant", "norm_slope"):
+            assert found[name, group]["low"] < 0 < found[name, group]["high"]
 
 
 @pytest.mark.heavy

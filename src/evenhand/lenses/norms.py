@@ -107,18 +107,21 @@ def compare_norm_bias(
 ) -> Estimate:
     """Norm bias ρ of the first model minus that of the second, on the same classes and rows.
 
+    Rows are those of the norms lens for either model, such as `audit(…).rows`; `group` says whose
+    people and whose norms, `irrelevant` compares by the scorers without each class's own words.
     Interval by a bootstrap over classes that keeps the two models' pairs together, p-value by
-    Meng, Rosenthal & Rubin (1992). `group` is also the norm.
+    Meng, Rosenthal & Rubin (1992).
 
-    Args:
-        first: Rows of the norms lens for one model, such as `audit(…).rows`.
-        second: The same for the other model.
-        group: Whose people and whose norms.
-        attribute: Which group column, where there are several.
-        irrelevant: Compare by the scorers without each class's own words.
-        level: Confidence level.
-        draws: Bootstrap draws.
-        seed: Seed of the draws.
+    Examples:
+        >>> shared = {"lens": "norms", "group": "f", "class": list("abcde")}
+        >>> rising = [0.1, 0.3, 0.5, 0.7, 0.9]
+        >>> share = Rows.block((5,), measure="group_share", value=rising, **shared)
+        >>> def with_r(*r):
+        ...     named = Rows.block((5,), measure="norm_correlation", norm="f", value=r, **shared)
+        ...     return Rows.concatenate([share, named])
+        >>> steep, other = with_r(-0.2, -0.1, 0.0, 0.1, 0.2), with_r(0.1, -0.1, 0.2, 0.0, 0.15)
+        >>> round(compare_norm_bias(steep, other, group="f").value, 2)
+        0.7
     """
     end = "_irrelevant" if irrelevant else ""
     shares = _by_class(first, "group_share", group=group, attribute=attribute)

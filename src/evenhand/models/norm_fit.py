@@ -51,6 +51,14 @@ def fit_norm_scorer(
         unit: What the tests of relevance count: "token" or "document".
         variant: When a word is relevant; one of `relevance.VARIANTS`.
         penalty: Ridge penalty.
+
+    Examples:
+        >>> from evenhand.models.bow import BagOfWords
+        >>> texts = ["She writes on roses."] * 30 + ["He writes on oaks."] * 30
+        >>> scorer = fit_norm_scorer(texts, group=["f"] * 30 + ["m"] * 30, truth=list("ab") * 30,
+        ...                          representation=BagOfWords(), groups=["f", "m"])
+        >>> [w for w, b in zip(scorer.names, scorer.word_weights("f")) if b > 0.1]
+        ['roses']
     """
     chosen = tuple(groups) if groups is not None else training_groups(truth, group)
     weights = checked_weights(truth, group, chosen, rows=len(texts))
@@ -129,7 +137,15 @@ def fit_number_scorer(
     groups: Sequence[str] | None = None,
     penalty: float = 1.0,
 ) -> NormScorer:
-    """A norm scorer of any numbers (rows × columns): norm bias of a model without texts."""
+    """A norm scorer of any numbers (rows × columns): norm bias of a model without texts.
+
+    Examples:
+        >>> hours = np.array([[30.0], [32.0], [40.0], [42.0]] * 20)
+        >>> scorer = fit_number_scorer(hours, columns=["hours"], group=["f", "f", "m", "m"] * 20,
+        ...                            truth=["a"] * 80, groups=["f", "m"])
+        >>> bool(scorer.score(np.array([[31.0]])).norm["f"][0] > 0.8)
+        True
+    """
     features = numbers(table, columns=len(columns))
     chosen = tuple(groups) if groups is not None else training_groups(truth, group)
     weights = checked_weights(truth, group, chosen, rows=len(features))
