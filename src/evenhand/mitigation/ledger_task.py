@@ -1,0 +1,143 @@
+"""One training set in one representation, and what a remedy makes of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import DataError
+from evenhand.mitigation.augment import TrainingRows
+from evenhand.mitigation.cells import Codes
+from evenhand.mitigation.estimator import class_scores, fit_weighted
+from evenhand.mitigation.ledger_texts import LedgerTexts
+from evenhand.mitigation.thresholds import GroupThresholds
+from evenhand.stats.estimate import FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerSettings:
+    """What remedies can be told: budget of accuracy, folds, steps of the costly ones."""
+
+    budget: float = 0.01
+    reductions_iterations: int = 10
+    adversarial_epochs: int = 20
+    adversary_weights: tuple[float, ...] = (0.1, 1.0, 3.0)
+    tolerance: float = 1e-4
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Task:
+    """Features, truth and groups of the rows drawn for one seed; made when first asked for."""
+
+    texts: LedgerTexts
+    representation: str
+    rows: Codes
+    seed: int
+    settings: LedgerSettings = field(default_factory=LedgerSettings)
+
+    @cached_property
+    def table(self) -> Any:
+        """Features of the rows to fit on."""
+        return self.features(self.rows)
+
+    @cached_property
+    def do(self) -> dict[str, Any]:
+        """Features of the same rows rewritten to each group."""
+        return {name: self.features(self.rows, do=name) for name in self.texts.do}
+
+    @property
+    def y(self) -> NDArray[Any]:
+        """Classes of the rows to fit on, by name."""
+        return self.truth_of(self.rows)
+
+    @property
+    def group(self) -> NDArray[Any]:
+        """Groups of the rows to fit on, by name."""
+        return self.groups_of(self.rows)
+
+    @property
+    def norm(self) -> Any:
+        """Features that norms are learned from, of the rows to fit on."""
+        return self.texts.norm_features[self.rows]
+
+    @property
+    def is_counts(self) -> bool:
+        """Whether features are word counts, sparse and wide."""
+        return self.texts.representations[self.representation].words.embedding is None
+
+    def groups_of(self, rows: Codes) -> NDArray[Any]:
+        """Names of the groups of any rows."""
+        return np.array(self.texts.rows.groups)[self.texts.rows.group[rows]]
+
+    def truth_of(self, rows: Codes) -> NDArray[Any]:
+        """Names of the classes of any training rows."""
+        return np.array(self.texts.rows.classes)[self.texts.rows.truth[rows]]
+
+    def features(self, rows: Codes, *, do: str | None = None) -> Any:
+        """Features of any rows, as they are or rewritten to a group."""
+        places = self.texts.own if do is None else self.texts.do[do]
+        return self.texts.features[self.representation][places[rows]]
+
+    def classifier(self, **settings: Any) -> Any:
+        """The classifier that every remedy starts from."""
+        from evenhand.models.linear import LogisticClassifier
+
+        return LogisticClassifier(tol=self.settings.tolerance, threads=1, **settings)
+
+    def fitted(self, made: TrainingRows) -> "Fitted":
+        """The classifier trained on originals and counterfactual copies, with their weights."""
+        weights = None if np.all(made.weights == made.weights[0]) else made.weights
+        X = made.features(self.table, counterfactual=self.do)
+        model = fit_weighted(self.classifier(), X, made.pick(self.y), weights)
+        return Fitted(model=model, notes=made.notes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitted:
+    """A trained model with the way its scores become decisions.
+
+    `by_group` models ask for the group, `with_norm` ones for the features of the norm; `cuts`
+    decide in the place of the largest score.
+    """
+
+    model: Any
+    by_group: bool = False
+    with_norm: bool = False
+    cuts: GroupThresholds | None = None
+    chosen: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def scores(self, X: Any, *, group: Any = None, norm: Any = None) -> FloatArray:
+        """Rows × classes: probability of each class against its rest."""
+        if self.by_group:
+            found = self.model.class_probabilities(X, group=group)
+        elif self.with_norm:
+            found = self.model.class_probabilities(X, norm_features=norm)
+        else:
+            found = class_scores(self.model, X)
+        table = np.asarray(found, dtype=np.float64)
+        if not np.isfinite(table).all():
+            raise DataError("The scores are not finite: training has diverged.")
+        return table
+
+    def decide(self, scores: FloatArray, *, group: Any = None) -> Codes:
+        """Number of the class decided for: the largest score, or furthest above its cut."""
+        if self.cuts is None:
+            return np.asarray(scores.argmax(axis=1), dtype=np.intp)
+        above = scores - self._cuts(self.cuts.cuts_, group)
+        return np.asarray(above.argmax(axis=1), dtype=np.intp)
+
+    def accepts(self, scores: FloatArray, *, group: Any = None) -> FloatArray:
+        """Probability of accepting each row for each class, class by class."""
+        if self.cuts is None:
+            return (scores >= 0.5).astype(np.float64)
+        cut, share = (self._cuts(t, group) for t in (self.cuts.cuts_, self.cuts.shares_))
+        return np.asarray((scores > cut) + (scores == cut) * share)
+
+    def _cuts(self, table: FloatArray, group: Any) -> FloatArray:
+        assert self.cuts is not None
+        place = {name: k for k, name in enumerate(self.cuts.groups_)}
+        return np.asarray(table.T[[place[each] for each in np.asarray(group).tolist()]])
