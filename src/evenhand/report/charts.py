@@ -1,0 +1,451 @@
+"""Charts as Vega-Lite specifications: plain data in, a dict out, at the width asked for.
+
+Every chart says by shape or by words what it says by colour. Legends stand in the page, not in
+the chart, so that they can be read and enlarged as text.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from evenhand.errors import UsageError, nearest
+from evenhand.report.labels import told_apart
+from evenhand.report.palette import (
+    AXIS,
+    GRID,
+    INK,
+    QUIET,
+    SERIES,
+    SERIES_DASHES,
+    SERIES_SHAPES,
+    VERDICTS,
+)
+from evenhand.report.placing import placed
+
+Spec = dict[str, Any]
+WIDE, NARROW = 720, 340
+SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
+FONT = "Inter, system-ui, sans-serif"
+
+
+def specification(chart: Mapping[str, Any], *, width: int = WIDE) -> Spec:
+    """The specification of a chart given by its `kind` and data.
+
+    Examples:
+        >>> row = {"label": "f", "value": 0.1, "low": 0.0, "high": 0.2, "verdict": "within"}
+        >>> spec = specification({"kind": "forest", "rows": [row], "axis": "gap"}, width=340)
+        >>> spec["width"], spec["height"]
+        (340, {'step': 28})
+    """
+    kind = str(chart.get("kind"))
+    if kind not in KINDS:
+        raise UsageError(f"chart {kind!r} does not exist.{nearest(kind, list(KINDS))}")
+    return KINDS[kind](chart, width)
+
+
+def forest(chart: Mapping[str, Any], width: int) -> Spec:
+    """Estimates with intervals, one line each; the band agreed on behind them."""
+    rows = _labelled(chart["rows"])
+    names = [row["label"] for row in rows]
+    y = _names(names, width)
+    scale: Spec = {"zero": False, "nice": True}
+    if chart.get("log"):
+        scale |= {"type": "log", "nice": False}
+    x = _quantity(chart, scale, width)
+    layers: list[Spec] = []
+    if any(row.get("limit_low") is not None for row in rows):
+        layers.append(
+            {
+                "transform": [{"filter": "isValid(datum.limit_low)"}],
+                "mark": {
+                    "type": "bar",
+                    "aria": False,
+                    "opacity": 0.14,
+                    "color": VERDICTS["within"][0],
+                },
+                "encoding": {
+                    "y": y | {"scale": {"paddingInner": 0}},
+                    "x": x | {"field": "limit_low"},
+                    "x2": {"field": "limit_high"},
+                },
+            }
+        )
+    for value, dash in ((chart.get("zero"), [1, 0]), (chart.get("target"), [5, 4])):
+        if value is not None:
+            layers.append(_line("x", float(value), dash))
+    colour = _by("verdict", {name: pair[0] for name, pair in VERDICTS.items()})
+    layers += [
+        {
+            "transform": [{"filter": "isValid(datum.low)"}],
+            "mark": {"type": "rule", "aria": False, "strokeWidth": 2.5},
+            "encoding": {
+                "y": y,
+                "x": x | {"field": "low"},
+                "x2": {"field": "high"},
+                "color": colour,
+            },
+        },
+        {
+            "transform": [{"filter": "isValid(datum.value)"}],
+            "mark": {"type": "point", "filled": True, "size": 95, "opacity": 1},
+            "encoding": {
+                "y": y,
+                "x": x | {"field": "value"},
+                "color": colour,
+                "shape": _by("verdict", {name: pair[1] for name, pair in VERDICTS.items()}),
+                "description": {"field": "tip"},
+            },
+        },
+    ]
+    return _spec(rows, layers, width, height={"step": 28 if len(rows) <= 12 else 22})
+
+
+def grouped(chart: Mapping[str, Any], width: int) -> Spec:
+    """Estimates with intervals by line and series, series a little apart."""
+    rows = [dict(row) for row in chart["rows"]]
+    lines = list(dict.fromkeys(row["line"] for row in rows))
+    shown = dict(zip(lines, told_apart(lines, most=30)))
+    series = list(dict.fromkeys(row["series"] for row in rows))
+    for row in rows:
+        row["label"] = shown[row["line"]]
+    y = _names(list(shown.values()), width)
+    x = _quantity(chart, {"zero": False}, width)
+    common = {
+        "y": y,
+        "yOffset": {"field": "series", "type": "nominal", "sort": series},
+        "color": _series(series, SERIES),
+    }
+    layers = [
+        {
+            "transform": [{"filter": "isValid(datum.low)"}],
+            "mark": {"type": "rule", "aria": False, "strokeWidth": 2},
+            "encoding": common | {"x": x | {"field": "low"}, "x2": {"field": "high"}},
+        },
+        {
+            "transform": [{"filter": "isValid(datum.value)"}],
+            "mark": {"type": "point", "filled": True, "size": 55, "opacity": 1},
+            "encoding": common
+            | {
+                "x": x | {"field": "value"},
+                "shape": _series(series, SERIES_SHAPES),
+                "description": {"field": "tip"},
+            },
+        },
+    ]
+    height = {"step": 8 + 9 * max(len(series), 1), "for": "position"}
+    return _spec(rows, layers, width, height=height)
+
+
+def scatter(chart: Mapping[str, Any], width: int) -> Spec:
+    """Points with intervals either way, lines of no difference, and names where they matter."""
+    points = [dict(point) for point in chart["points"]]
+    kinds = chart.get("kinds") or {"": (VERDICTS["not assessed"][0], "circle")}
+    for point in points:
+        point.setdefault("kind", next(iter(kinds)))
+    x, y = (
+        {
+            "type": "quantitative",
+            "title": _wrapped(chart[f"{axis}_axis"], width),
+            "axis": {"format": chart.get(f"{axis}_format", "~f"), "tickCount": 6},
+            "scale": {"zero": False, "nice": True}
+            | ({"domain": chart[f"{axis}_domain"]} if chart.get(f"{axis}_domain") else {}),
+        }
+        for axis in ("x", "y")
+    )
+    layers: list[Spec] = []
+    if chart.get("diagonal"):
+        low, high = chart["diagonal"]
+        layers.append(_path([(low, low), (high, high)], dash=[5, 4]))
+    layers += [
+        _line(axis, float(chart[f"{axis}_zero"]), [1, 0])
+        for axis in ("x", "y")
+        if chart.get(f"{axis}_zero") is not None
+    ]
+    if chart.get("path"):
+        layers.append(_path(chart["path"], dash=[1, 0]))
+    colour = _by("kind", {name: pair[0] for name, pair in kinds.items()})
+    for axis in ("x", "y"):
+        if any(point.get(f"{axis}_low") is not None for point in points):
+            ends = {"x": x | {"field": "x"}, "y": y | {"field": "y"}, "color": colour}
+            ends[axis] = ends[axis] | {"field": f"{axis}_low"}
+            ends[f"{axis}2"] = {"field": f"{axis}_high"}
+            layers.append(
+                {
+                    "transform": [{"filter": f"isValid(datum.{axis}_low)"}],
+                    "mark": {"type": "rule", "aria": False, "strokeWidth": 1.25, "opacity": 0.45},
+                    "encoding": ends,
+                }
+            )
+    layers.append(
+        {
+            "mark": {"type": "point", "filled": True, "size": 75, "opacity": 1},
+            "encoding": {
+                "x": x | {"field": "x"},
+                "y": y | {"field": "y"},
+                "color": colour,
+                "shape": _by("kind", {name: pair[1] for name, pair in kinds.items()}),
+                "description": {"field": "tip"},
+            },
+        }
+    )
+    layers += _point_names(points, x, y, width, chart.get("named", 10 if width > NARROW else 6))
+    return _spec(points, layers, width, height=300 if width > NARROW else 270)
+
+
+def _point_names(points: Sequence[Spec], x: Spec, y: Spec, width: int, most: int) -> list[Spec]:
+    """Names beside points, each where it covers neither a point nor another name."""
+    room = {"width": width - 80.0, "height": 255.0 if width > NARROW else 225.0}
+    return [
+        {
+            "data": {"values": [{key: point[key] for key in ("x", "y", "name")}]},
+            "mark": {
+                "type": "text",
+                "aria": False,
+                "align": point["align"],
+                "baseline": "middle",
+                "dx": point["dx"],
+                "dy": point["dy"],
+                "fontSize": 12,
+                "limit": 140,
+                "color": INK,
+            },
+            "encoding": {
+                "x": x | {"field": "x"},
+                "y": y | {"field": "y"},
+                "text": {"field": "name"},
+            },
+        }
+        for point in placed(points, **room, most=most)
+    ]
+
+
+def lines(chart: Mapping[str, Any], width: int) -> Spec:
+    """Curves by series, each with its own dash, and points that stand out on them."""
+    series = [item["name"] for item in chart["series"]]
+    values = [
+        {"series": item["name"], "x": x, "y": y}
+        for item in chart["series"]
+        for x, y in zip(item["x"], item["y"])
+        if x is not None and y is not None
+    ]
+    x, y = (
+        {
+            "type": "quantitative",
+            "title": _wrapped(chart[f"{axis}_axis"], width),
+            "axis": {"format": chart.get(f"{axis}_format", "~f"), "tickCount": 6},
+            "scale": {"zero": False, "nice": axis == "y"}
+            | ({"domain": chart[f"{axis}_domain"]} if chart.get(f"{axis}_domain") else {}),
+        }
+        for axis in ("x", "y")
+    )
+    colour = _series(series, SERIES)
+    layers: list[Spec] = []
+    if chart.get("diagonal"):
+        low, high = chart["diagonal"]
+        layers.append(_path([(low, low), (high, high)], dash=[5, 4]))
+    layers.append(
+        {
+            "mark": {"type": "line", "aria": False, "strokeWidth": 2.2, "clip": True},
+            "encoding": {
+                "x": x | {"field": "x"},
+                "y": y | {"field": "y"},
+                "color": colour,
+                "strokeDash": _series(series, SERIES_DASHES),
+            },
+        }
+    )
+    for point in chart.get("points", []):
+        layers.append(
+            {
+                "data": {"values": [dict(point)]},
+                "mark": {
+                    "type": "point",
+                    "filled": point.get("filled", True),
+                    "size": 110,
+                    "opacity": 1,
+                    "strokeWidth": 2,
+                    "shape": point.get("shape", "circle"),
+                    "clip": True,
+                },
+                "encoding": {
+                    "x": x | {"field": "x"},
+                    "y": y | {"field": "y"},
+                    "color": colour,
+                    "description": {"field": "tip"},
+                },
+            }
+        )
+    return _spec(values, layers, width, height=280 if width > NARROW else 250)
+
+
+def strips(chart: Mapping[str, Any], width: int) -> Spec:
+    """One small line per class on each row; a few classes followed from row to row."""
+    rows = [dict(row) for row in chart["rows"]]
+    names = list(dict.fromkeys(row["line"] for row in rows))
+    shown = dict(zip(names, told_apart(names, most=30)))
+    followed = list(dict.fromkeys(row["followed"] for row in rows if row.get("followed")))
+    for row in rows:
+        row["label"] = shown[row["line"]]
+    y = _names(list(shown.values()), width)
+    x = _quantity(chart, {"zero": False}, width)
+    layers: list[Spec] = [_line("x", 0.0, [1, 0])]
+    layers.append(
+        {
+            "transform": [{"filter": "!isValid(datum.followed)"}],
+            "mark": {"type": "tick", "thickness": 1.5, "size": 16, "opacity": 0.55, "color": QUIET},
+            "encoding": {"y": y, "x": x | {"field": "value"}, "description": {"field": "tip"}},
+        }
+    )
+    if followed:
+        layers.append(
+            {
+                "transform": [{"filter": "isValid(datum.followed)"}],
+                "mark": {"type": "point", "filled": True, "size": 80, "opacity": 1},
+                "encoding": {
+                    "y": y,
+                    "x": x | {"field": "value"},
+                    "color": _series(followed, SERIES, field="followed"),
+                    "shape": _series(followed, SERIES_SHAPES, field="followed"),
+                    "description": {"field": "tip"},
+                },
+            }
+        )
+    return _spec(rows, layers, width, height={"step": 34})
+
+
+KINDS: dict[str, Callable[[Mapping[str, Any], int], Spec]] = {
+    "forest": forest,
+    "grouped": grouped,
+    "scatter": scatter,
+    "lines": lines,
+    "strips": strips,
+}
+
+
+def _labelled(rows: Sequence[Mapping[str, Any]]) -> list[Spec]:
+    """Rows whose labels differ: equal ones would fall on one line."""
+    names = told_apart((row["label"] for row in rows), most=34)
+    return [dict(row) | {"label": name} for row, name in zip(rows, names)]
+
+
+def _names(names: Sequence[str], width: int) -> Spec:
+    room = 220 if width > NARROW else 118
+    return {
+        "field": "label",
+        "type": "nominal",
+        "sort": list(names),
+        "title": None,
+        "axis": {
+            "labelLimit": room,
+            # The reader's font may be wider than the one the renderer measures with.
+            "minExtent": min(room, 7.4 * max(map(len, names), default=0)) + 8,
+            "domain": False,
+            "ticks": False,
+            "labelPadding": 8,
+        },
+    }
+
+
+def _quantity(chart: Mapping[str, Any], scale: Spec, width: int) -> Spec:
+    if chart.get("domain"):
+        scale = scale | {"domain": list(chart["domain"])}
+    return {
+        "type": "quantitative",
+        "title": _wrapped(chart["axis"], width),
+        "scale": scale,
+        "axis": {"format": chart.get("format", "~f"), "tickCount": 5},
+    }
+
+
+def _wrapped(title: str, width: int) -> str | list[str]:
+    """An axis title that fits the width: on narrow charts over two lines."""
+    if len(title) <= 44 or width > NARROW:
+        return title
+    middle = title.rfind(" ", 0, 44)
+    return [title[:middle], title[middle + 1 :]] if middle > 0 else title
+
+
+def _line(axis: str, value: float, dash: list[int]) -> Spec:
+    return {
+        "data": {"values": [{"v": value}]},
+        "mark": {
+            "type": "rule",
+            "aria": False,
+            "color": AXIS,
+            "strokeWidth": 1.25,
+            "strokeDash": dash,
+        },
+        "encoding": {axis: {"field": "v", "type": "quantitative"}},
+    }
+
+
+def _path(points: Sequence[Sequence[float]], *, dash: list[int]) -> Spec:
+    return {
+        "data": {"values": [{"x": x, "y": y, "i": i} for i, (x, y) in enumerate(points)]},
+        "mark": {
+            "type": "line",
+            "aria": False,
+            "color": AXIS,
+            "strokeWidth": 1.25,
+            "strokeDash": dash,
+        },
+        "encoding": {
+            "x": {"field": "x", "type": "quantitative"},
+            "y": {"field": "y", "type": "quantitative"},
+            "order": {"field": "i"},
+        },
+    }
+
+
+def _by(field: str, values: Mapping[str, str]) -> Spec:
+    return {
+        "field": field,
+        "type": "nominal",
+        "legend": None,
+        "scale": {"domain": list(values), "range": list(values.values())},
+    }
+
+
+def _series(names: Sequence[str], values: Sequence[Any], *, field: str = "series") -> Spec:
+    return {
+        "field": field,
+        "type": "nominal",
+        "legend": None,
+        "sort": list(names),
+        "scale": {
+            "domain": list(names),
+            "range": [values[i % len(values)] for i in range(len(names))],
+        },
+    }
+
+
+def _spec(values: Sequence[Spec], layers: list[Spec], width: int, *, height: Any) -> Spec:
+    return {
+        "$schema": SCHEMA,
+        "width": width,
+        "height": height,
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "padding": {"left": 2, "right": 12, "top": 4, "bottom": 2},
+        "background": None,
+        "data": {"values": list(values)},
+        "layer": layers,
+        "config": {
+            "font": FONT,
+            "view": {"stroke": None},
+            "axis": {
+                "labelColor": QUIET,
+                "titleColor": QUIET,
+                "labelFontSize": 12.5,
+                "titleFontSize": 12.5,
+                "titleFontWeight": "normal",
+                "titlePadding": 8,
+                "gridColor": GRID,
+                "domainColor": AXIS,
+                "tickColor": AXIS,
+                "labelFont": FONT,
+                "titleFont": FONT,
+            },
+            "axisX": {"labelFlush": False, "labelOverlap": True},
+            "axisBand": {"grid": False},
+            "text": {"font": FONT},
+        },
+    }
