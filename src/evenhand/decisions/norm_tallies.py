@@ -60,12 +60,13 @@ def norm_counts(decisions: Decisions, attribute: Attribute, *, norms: Sequence[s
     bad = {name: ~c.is_null() & ~c.is_finite() for name, c in columns.items()}
     told = {f"lacks:{name}": e for name, e in lacking.items()}
     told |= {f"bad:{name}": e for name, e in bad.items()}
-    # Most tables have neither: one sum finds out, and only then is each asked for.
+    # Most tables have neither: one sum finds out, and only then is each asked for by group.
     wrong = nw.any_horizontal(*told.values(), ignore_nulls=True).cast(nw.Int64)
-    tally = decisions.aggregate(keys, {"wrong": wrong})
-    if tally.total("wrong"):
+    total = decisions.collect(decisions.frame.select(wrong.alias("wrong")).select(nw.all().sum()))
+    if total["wrong"][0]:
         tally = decisions.aggregate(keys, {name: e.cast(nw.Int64) for name, e in told.items()})
     else:
+        tally = decisions.aggregate(keys, {})
         tally = replace(tally, sums=tally.sums | dict.fromkeys(told, np.zeros(len(tally))))
     for name in bad:
         many = int(tally.total(f"bad:{name}"))
@@ -79,14 +80,24 @@ def norm_counts(decisions: Decisions, attribute: Attribute, *, norms: Sequence[s
 
 
 def own_ranks(
-    decisions: Decisions, attribute: Attribute, *, norms: Mapping[str, str], stratified: bool
+    decisions: Decisions,
+    attribute: Attribute,
+    *,
+    norms: Mapping[str, str],
+    stratified: bool,
+    complete: bool = False,
 ) -> Tally | None:
-    """Ranks within (group, truth) of the score of the row's own class; None without a score."""
+    """Ranks within (group, truth) of the score of the row's own class; None without a score.
+
+    `complete` says that no row lacks its score or a norm, so that none need be looked for.
+    """
     score = own_score(decisions)
     if score is None:
         return None
     within = {"truth": nw.col(str(decisions.roles.truth)), **_strata(decisions, stratified)}
-    return rank_moments(decisions, attribute, score=score, norms=norms, within=within)
+    return rank_moments(
+        decisions, attribute, score=score, norms=norms, within=within, complete=complete
+    )
 
 
 def other_ranks(
@@ -140,6 +151,7 @@ def rank_moments(
     norms: Mapping[str, str],
     within: Mapping[str, nw.Expr],
     rows: nw.Expr | None = None,
+    complete: bool = False,
 ) -> Tally:
     """By (group, *within): moments of the average ranks of the score and of each norm column.
 
@@ -159,7 +171,10 @@ def rank_moments(
     known = ~score.is_null()
     for column in norms.values():
         known = known & ~nw.col(column).is_null()
-    frame = decisions.frame.filter(known if rows is None else known & rows).select(
+    table = decisions.frame
+    if not complete:
+        table = table.filter(known if rows is None else known & rows)
+    frame = table.select(
         *(expression.alias(f"key:{name}") for name, expression in keys.items()),
         score.alias("s"),
         *(nw.col(column).cast(nw.Float64).alias(f"norm:{k}") for k, column in norms.items()),

@@ -61,12 +61,16 @@ def cells_of(
     norms: Mapping[str, str],
     positive: str | None,
     elsewhere: bool,
+    complete: bool = False,
 ) -> Iterator[Cells]:
     """The cells of each class's own rows and, where asked, of the rows of all other classes."""
     wide = decisions.roles.scores
     passes = [False, True] if len(places.strata) > 1 else [False]
     shared = {"norms": norms}
-    own = [own_ranks(decisions, attribute, stratified=s, **shared) for s in passes]
+    own = [
+        own_ranks(decisions, attribute, stratified=s, norms=norms, complete=complete)
+        for s in passes
+    ]
     told = [tally for tally in own if tally is not None]
     if told:
         stacks = [_stack(t, places, norms, key="truth", values=places.classes) for t in told]

@@ -75,6 +75,7 @@ def measure(decisions: Decisions, options: Options) -> LensResult:
                 positive=positive,
                 # A scorer without a class's words says nothing of the rows of other classes.
                 elsewhere=elsewhere and not end,
+                complete=not any(counts.total(f"lacks:{c}") for c in ("score", *norms.values())),
             ):
                 parts.append(page.correlation_rows(cells, end=end))
                 if cells.classes != page.places.classes:
