@@ -77,13 +77,17 @@ def descend(
     ridge: float,
     tolerance: float,
     max_iterations: int,
+    bend: FloatArray | float = 0.0,
 ) -> tuple[FloatArray, FloatArray, int, bool]:
-    """Weights, levels of the centred features, steps and whether the descent has settled."""
+    """Weights, levels of the centred features, steps and whether the descent has settled.
+
+    `bend` is the curvature of one's own penalty by feature.
+    """
     from scipy.optimize import minimize
 
     count, width = start[0].shape
     # A diagonal guess of the curvature brings rare and frequent words to one scale.
-    scale = 1 / np.sqrt(0.25 * problem.squares + ridge)
+    scale = 1 / np.sqrt(0.25 * problem.squares + ridge + bend)
 
     def unpack(flat: FloatArray) -> tuple[FloatArray, FloatArray]:
         return flat[: count * width].reshape(count, width) * scale, flat[count * width :]

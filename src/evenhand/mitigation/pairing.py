@@ -90,6 +90,7 @@ class LogitPairedClassifier(LinearRemedy):
             ridge=ridge,
             tolerance=self.tol,
             max_iterations=self.max_iter,
+            bend=pair_weight * sum(_mean_square(each, problem.weights) for each in differences),
         )
         self._keep(problem, w, b, settled=settled)
         return self
@@ -109,3 +110,8 @@ def _differences(X: Any, counterfactual: Any) -> list[Any]:
         change = X - other
         found.append(change.tocsr() if is_sparse(change) else np.asarray(change))
     return found
+
+
+def _mean_square(matrix: Any, weights: FloatArray) -> FloatArray:
+    squares = matrix.multiply(matrix) if is_sparse(matrix) else matrix**2
+    return np.asarray(squares.T @ weights).ravel()

@@ -234,6 +234,7 @@ class NormPenalisedClassifier(LinearRemedy):
                 ridge=ridge,
                 tolerance=self.tol,
                 max_iterations=self.max_iter,
+                bend=much * (away**2).sum(axis=0),
             )
             coef[row], level[row] = w[0], b[0]
             settled &= done
