@@ -18,6 +18,8 @@ _HOMES = {
     "Tally": "decisions.tally",
     "audit": "findings.run",
     "check": "findings.run",
+    "compare_norm_bias": "lenses.norms",
+    "compare_remedies": "mitigation.compare",
     "cost_curve": "lenses.cost_curves",
     "gap": "stats.rates",
     "inferred_groups": "lenses.inferred_groups",
@@ -32,6 +34,7 @@ _HOMES = {
     "scrub": "text.scrub",
     "swap": "text.swap",
     "trace_token_weights": "models.token_weights",
+    "word_weights": "models.words",
 }
 __all__ = sorted(_HOMES)
 
@@ -44,7 +47,10 @@ if TYPE_CHECKING:
     from evenhand.findings.run import Audit, audit, check
     from evenhand.lenses.cost_curves import cost_curve
     from evenhand.lenses.inferred_groups import inferred_groups
+    from evenhand.lenses.norms import compare_norm_bias
+    from evenhand.mitigation.compare import compare_remedies
     from evenhand.models.token_weights import trace_token_weights
+    from evenhand.models.words import word_weights
     from evenhand.stats.estimate import Estimate
     from evenhand.stats.power import plan
     from evenhand.stats.rates import gap, paired_gap, rate, ratio

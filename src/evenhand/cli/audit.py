@@ -28,6 +28,7 @@ EXIT = {"outside": 1, "cannot tell": 3}
 @click.option("--level", default=0.95, show_default=True, help="Confidence level.")
 @click.option("--seed", default=0, show_default=True)
 @click.option("--keep-small", is_flag=True, help="Keep numbers of cells under 10 cases.")
+@click.option("--out", "out_path", metavar="FILE", help="Write the report page (HTML).")
 @click.option("--json", "json_path", metavar="FILE", help="Write the record.")
 @click.option("--csv", "csv_path", metavar="FILE", help="Write all rows.")
 @click.option("--markdown", "markdown_path", metavar="FILE", help="Write a summary.")
@@ -53,7 +54,7 @@ def audit_command(data: tuple[str, ...], **flags: Any) -> int:
         return 0
     if not data:
         raise UsageError("Name the file to audit, such as: evenhand audit decisions.parquet …")
-    outputs = {k: flags.pop(f"{k}_path") for k in ("json", "csv", "markdown", "junit")}
+    outputs = {k: flags.pop(f"{k}_path") for k in ("out", "json", "csv", "markdown", "junit")}
     fail_on, dry_run, quiet = flags.pop("fail_on"), flags.pop("dry_run"), flags.pop("quiet")
     limits = read_limits(flags.pop("limits"))
     settings = read_settings(flags)

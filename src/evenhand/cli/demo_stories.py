@@ -8,6 +8,11 @@ from evenhand.findings.sentences import number, signed
 
 Step = Callable[[str], None]
 RULE = "─" * 96
+LIMITS = {
+    "true_positive_rate_gap_rms_corrected": 0.05,
+    "counterfactual_true_positive_rate_gap_rms_corrected": 0.02,
+    "norm_bias": 0.3,
+}
 CHARTER = """\
 schema = "evenhand.charter/1"
 
@@ -56,12 +61,12 @@ def moderation_story(folder: Path, *, seed: int, step: Step) -> list[str]:
     (folder / "charter.toml").write_text(CHARTER, encoding="utf-8")
     labels = simulate_labelers(
         {
-            "female": LabelerGroup(prevalence=0.3, separation=1.8, criterion=0.9),
-            "male": LabelerGroup(prevalence=0.3, separation=1.8, criterion=0.9),
-            "nonbinary": LabelerGroup(prevalence=0.3, separation=1.8, criterion=0.4),
+            "female": LabelerGroup(prevalence=0.2, separation=1.8, criterion=0.9),
+            "male": LabelerGroup(prevalence=0.2, separation=1.8, criterion=0.9),
+            "nonbinary": LabelerGroup(prevalence=0.2, separation=1.8, criterion=0.4),
         },
         labelers=30,
-        items_each=150,
+        items_each=200,
         variation=Variation(criterion_across=0.2, separation_across=0.15),
         seed=seed,
     )
@@ -90,7 +95,8 @@ def moderation_story(folder: Path, *, seed: int, step: Step) -> list[str]:
     step("Auditing the labelers")
     command_labels = (
         f"evenhand audit {folder}/labels.parquet --truth truth --decision decision "
-        f"--labeler labeler --item item --group group --out {folder}/labelers.html"
+        f"--labeler labeler --item item --group group --charter {folder}/charter.toml "
+        f"--out {folder}/labelers.html"
     )
     people = audit(
         Decisions(
@@ -102,6 +108,7 @@ def moderation_story(folder: Path, *, seed: int, step: Step) -> list[str]:
             group="group",
             positive_is="burden",
         ),
+        charter=folder / "charter.toml",
         seed=seed,
         arguments={"command": command_labels},
     )
@@ -173,9 +180,10 @@ def occupation_story(folder: Path, *, seed: int, step: Step) -> list[str]:
         out=paths["normed"],
     )
     step("Auditing the classifier")
+    limits = " ".join(f"--limit {name}={value}" for name, value in LIMITS.items())
     command = (
         f"evenhand audit {paths['normed']} --truth title --group gender --text text "
-        f"--reference gender=male --out {folder}/occupations.html"
+        f"--reference gender=male {limits} --out {folder}/occupations.html"
     )
     found = audit(
         Decisions(
@@ -185,6 +193,7 @@ def occupation_story(folder: Path, *, seed: int, step: Step) -> list[str]:
             reference={"gender": "male"},
             text="text",
         ),
+        limits=LIMITS,
         seed=seed,
         arguments={"command": command},
     )

@@ -81,6 +81,10 @@ def lens_options(command: Command) -> Command:
         click.option(
             "--counterfactual-reference", metavar="VALUE", help="Value that swaps compare with."
         ),
+        click.option(
+            "--not-class/--no-not-class", default=None,
+            help="Norm correlations also among rows whose truth is another class (slow).",
+        ),
         click.option("--evidence", type=int, metavar="K", help="Show K rows behind each finding."),
     ]  # fmt: skip
     for flag in reversed(flags):
@@ -88,7 +92,7 @@ def lens_options(command: Command) -> Command:
     return command
 
 
-SINGLE = ("bandwidth", "longest_seconds", "counterfactual_reference", "evidence")
+SINGLE = ("bandwidth", "longest_seconds", "counterfactual_reference", "not_class", "evidence")
 
 
 def read_settings(flags: dict[str, Any]) -> dict[str, Any]:

@@ -35,6 +35,10 @@ def write_outputs(result: Any, record: Mapping[str, Any], paths: Mapping[str, st
     """The files asked for; an unwritable path is refused and the old file survives."""
     from evenhand.findings.record import write_text
 
+    if paths.get("out"):
+        from evenhand.report.html import as_page
+
+        write_text(str(paths["out"]), as_page(record))
     if paths.get("json"):
         write_text(str(paths["json"]), result.to_json())
     if paths.get("csv"):

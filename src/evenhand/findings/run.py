@@ -92,6 +92,15 @@ class Audit:
 
         return as_text(self.record())
 
+    def chart(self, name: str | None = None) -> Any:
+        """One of the report's charts: shows in a notebook, `.save("chart.svg")` keeps it.
+
+        Without a name the first chart; a name that does not exist is answered with those that do.
+        """
+        from evenhand.report.charts_show import show_chart
+
+        return show_chart(self.record(), name)
+
     def _repr_html_(self) -> str:
         from evenhand.report.notebook import as_fragment
 
