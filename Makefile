@@ -16,6 +16,7 @@ $(VENV)/.installed: pyproject.toml
 $(VENV)/.heavy: $(VENV)/.installed
 	$(PIP) install torch==2.13.0
 	$(PIP) install -e '.[dev,heavy]'
+	command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium chromium-driver)
 	touch $@
 
 demo: install

@@ -195,12 +195,31 @@ def test_verify_agrees_with_fairlearn(run, posts):
     assert "largest difference" in out
 
 
-def test_demo_tells_what_was_planted_and_found(run, tmp_path):
-    code, out, _ = run("demo", "--folder", str(tmp_path / "demo"), "--rows", "20000")
+@pytest.mark.heavy
+def test_verify_agrees_with_aif360(run, posts):
+    code, out, _ = run("verify", posts, *ROLES)
     assert code == 0
-    assert "Planted:" in out
-    assert "Found:" in out
-    assert (tmp_path / "demo" / "audit.json").exists()
+    told = next(line for line in out.splitlines() if line.startswith("AIF360"))
+    assert "70 rates and gaps compared, largest difference" in told
+
+
+def test_demo_tells_what_was_planted_and_found(run, tmp_path):
+    folder = tmp_path / "demo"
+    code, out, _ = run("demo", "--folder", str(folder), "--no-text")
+    assert code == 0
+    assert "Planted: posts of nonbinary people come down from a score of 0.35" in out
+    assert "Gap found: 2 of 6 comparisons lie outside their limits" in out
+    for page in ("report.html", "labelers.html"):
+        assert (folder / page).read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.heavy
+def test_demo_tells_both_stories(run, tmp_path):
+    code, out, _ = run("demo", "--folder", str(tmp_path / "demo"))
+    assert code == 0
+    assert "norm bias ρ" in out
+    assert "reweigh_augment: Lowered" in out
+    assert (tmp_path / "demo" / "occupations.html").exists()
 
 
 def test_list_measures_names_what_limits_take(run):

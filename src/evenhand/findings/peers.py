@@ -129,9 +129,17 @@ def _fairlearn(truth: list[int], decision: list[int], groups: list[str]) -> dict
 
 
 def _aif360(truth: list[int], decision: list[int], groups: list[str]) -> dict[str, Any]:
+    import logging
+
     import pandas as pd
-    from aif360.datasets import BinaryLabelDataset
-    from aif360.metrics import ClassificationMetric
+
+    # Importing AIF360 warns of every extra of its own that is absent.
+    logging.disable(logging.WARNING)
+    try:
+        from aif360.datasets import BinaryLabelDataset
+        from aif360.metrics import ClassificationMetric
+    finally:
+        logging.disable(logging.NOTSET)
 
     found: dict[str, dict[str, float]] = {rate: {} for rate in SHARED}
     names = {
