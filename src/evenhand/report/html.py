@@ -11,6 +11,7 @@ from evenhand.report.charts import NARROW, WIDE, specification
 from evenhand.report.palette import SERIES_DASHES, VARIABLES
 from evenhand.report.summary import summarise
 from evenhand.report.svg import HINT, can_draw, page_svg
+from evenhand.report.whole import whole
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _APART = re.compile(r"\d %|\bn = \d|[ρ] [+−=] ?|= [+−]?\d|\d[)\]] %")
@@ -33,7 +34,11 @@ def as_page(
         previous: An older record; what moved since comes first.
         charts: Draw charts where the extra is installed; otherwise tables stand alone.
     """
-    page = summarise(record, ledger=ledger, previous=previous)
+    page = summarise(
+        None if record is None else whole(record),
+        ledger=ledger,
+        previous=None if previous is None else whole(previous),
+    )
     drawn = charts and can_draw()
     if drawn:
         for block, folded in _figures(page["sections"]):

@@ -26,10 +26,10 @@ def placed(
     Names are tried in the order of the points, so the first ones are the surest to be shown.
 
     Examples:
-        >>> points = [{"x": 0, "y": 0, "name": "a"}, {"x": 0, "y": 0, "name": "b"}]
-        >>> points += [{"x": 1, "y": 1}]
+        >>> points = [{"x": 0, "y": 1, "name": "a"}, {"x": 0, "y": 1, "name": "b"}]
+        >>> points += [{"x": 1, "y": 0, "name": "c"}]
         >>> [(p["name"], p["align"]) for p in placed(points, width=300, height=200, most=5)]
-        [('a', 'left'), ('b', 'left')]
+        [('a', 'left'), ('c', 'right')]
     """
     known = [point for point in points if point.get("x") is not None and point.get("y") is not None]
     if not known:
