@@ -5,6 +5,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -198,7 +199,7 @@ def _run_all(
     """Every part, two at a time; training sets one after the other, so that one is in memory."""
     trials: dict[Cell, Trial] = {}
     total = len(entries) * len(run.texts.representations) * seeds
-    with warnings.catch_warnings():
+    with _one_thread_each(), warnings.catch_warnings():
         # A fit that has spent its steps is near enough; threads share the filters of warnings.
         warnings.filterwarnings("ignore", message=".*settled.*")
         for representation in run.texts.representations:
@@ -213,6 +214,15 @@ def _run_all(
                 found = _run_task(run, task, entries, progress, total)
                 trials |= {(name, representation, number): t for name, t in found.items()}
     return trials
+
+
+def _one_thread_each() -> AbstractContextManager[Any]:
+    """Linear algebra on one thread in each worker: two pools on two cores hinder each other."""
+    try:
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+    except ImportError:
+        return nullcontext()
+    return threadpool_limits(1)  # type: ignore[no-any-return]
 
 
 def _run_task(

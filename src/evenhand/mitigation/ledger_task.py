@@ -26,6 +26,8 @@ class LedgerSettings:
     adversarial_epochs: int = 20
     adversary_weights: tuple[float, ...] = (0.1, 1.0, 3.0)
     tolerance: float = 1e-4
+    # Of the remedies with a penalty of their own: weights are then within 1 % of settled ones.
+    penalty_tolerance: float = 1e-3
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -89,7 +89,7 @@ def _decoupled(task: Task) -> Fitted:
 
 def _cocl(task: Task) -> Fitted:
     assert task.texts.name_vectors is not None
-    model = CovarianceConstrainedClassifier(tol=task.settings.tolerance)
+    model = CovarianceConstrainedClassifier(tol=task.settings.penalty_tolerance)
     model.fit(task.table, task.y, names=task.texts.name_vectors[task.rows])
     return Fitted(model=model, chosen={"strength": model.strength, "skipped": model.skipped_})
 
@@ -120,7 +120,7 @@ def _adversarial(task: Task) -> Fitted:
 
 def _paired(task: Task) -> Fitted:
     others = list(task.do.values())
-    model = LogitPairedClassifier(tol=task.settings.tolerance)
+    model = LogitPairedClassifier(tol=task.settings.penalty_tolerance)
     model.fit(task.table, task.y, counterfactual=others if len(others) > 1 else others[0])
     return Fitted(model=model, chosen={"strength": model.strength})
 
@@ -191,7 +191,7 @@ def _penalised(task: Task) -> Fitted:
         budget=task.settings.budget,
         folds=2,
         seed=task.seed,
-        tol=task.settings.tolerance,
+        tol=task.settings.penalty_tolerance,
     ).fit(task.table, task.y, group=task.group, norm=norm, origin=task.rows)
     return Fitted(
         model=model, chosen={"strength": model.strength_, "stopped_by": model.stopped_by_}
