@@ -4,6 +4,7 @@ import re
 import tomllib
 from importlib.resources import files
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -11,35 +12,76 @@ from hypothesis import strategies as st
 
 from evenhand.errors import DataError
 from evenhand.text.her import train
+from evenhand.text.her.constructions import PATTERNS, constructed, filled
 from evenhand.text.her.contexts import context
 from evenhand.text.her.model import HerModel, shipped_model
+from evenhand.text.her.words import WORDS
 
 HERE = Path(__file__).parent
 DATA = HERE.parents[2] / "shared" / "data"
-SENTENCES = [
+DEVELOPMENT = [
     (kind == "possessive", sentence)
-    for kind, groups in tomllib.loads((HERE / "her_sentences.toml").read_text()).items()
+    for kind, groups in tomllib.loads((HERE / "her_development.toml").read_text()).items()
     for sentences in groups.values()
     for sentence in sentences
 ]
 
 
-def right_by_hand():
-    right = 0
-    for possessive, sentence in SENTENCES:
-        found = re.search(r"\bher\b", sentence, re.IGNORECASE)
-        right += (shipped_model().possessive(sentence, *found.span()) > 0.5) == possessive
-    return right
+def right(model, sentences):
+    found = 0
+    for possessive, sentence in sentences:
+        span = re.search(r"\bher\b", sentence, re.IGNORECASE).span()
+        found += (model.possessive(sentence, *span) > 0.5) == possessive
+    return found
 
 
-def test_sentences_tagged_by_hand():
-    assert len(SENTENCES) == 200
-    assert right_by_hand() >= 186
+def test_development_sentences():
+    assert len(DEVELOPMENT) == 200
+    assert right(shipped_model(), DEVELOPMENT) >= 190
 
 
-@pytest.mark.xfail(reason="189 of 200 are right; the aim of 95 % is not reached yet", strict=True)
-def test_sentences_tagged_by_hand_reach_95_percent():
-    assert right_by_hand() >= 190
+def test_development_sentences_in_capitals():
+    # Names and the openings of sentences look alike in capitals, so less is asked.
+    capitals = [(possessive, sentence.upper()) for possessive, sentence in DEVELOPMENT]
+    assert right(shipped_model(), capitals) >= 180
+
+
+@pytest.mark.parametrize("mark", [".", "!", "?", ",", ";", ")", '"', "”", "…", ""])
+def test_before_a_closing_mark_it_is_an_object(mark):
+    assert shipped_model().possessive(f"We met her{mark}", 7, 10) < 0.5
+
+
+def test_a_quotation_mark_opens_or_closes():
+    closes, opens = ('"I miss her" was all.', 'He ruined her "secret" plan.')
+    assert context(closes, 8, 11)[2] == '"'
+    assert context(opens, 10, 13)[2] == "<open>"
+    assert context("She met her ex-wife.", 8, 11)[2:4] == ("ex", "<join>")
+    assert context("I saw her once - again.", 6, 9)[2:4] == ("once", "-")
+
+
+def test_constructed_sentences_are_whole_and_seeded():
+    made = constructed(1_000)
+    assert made == constructed(1_000)
+    assert made != constructed(1_000, seed=1)
+    assert constructed(0) == []
+    words = {word for _, around in made for word in around}
+    assert "_" not in words
+    assert "her" not in words
+    share = sum(possessive for possessive, _ in made) / len(made)
+    assert 0.4 < share < 0.6
+
+
+def test_every_pattern_marks_one_place():
+    for pattern in PATTERNS:
+        assert len(re.findall("_[PO]_", pattern)) == 1
+        assert set(re.findall(r"<(\w+)>", pattern)) <= set(WORDS)
+
+
+def test_no_development_sentence_is_constructed():
+    random = Random(0)
+    made = (filled(pattern, random) for pattern in PATTERNS for _ in range(200))
+    sentences = {re.sub("_[PO]_", "her", each).lower() for each in made}
+    assert sentences.isdisjoint(sentence.lower() for _, sentence in DEVELOPMENT)
 
 
 def test_the_weights_are_small():
@@ -82,7 +124,7 @@ def test_the_training_script_runs_on_any_corpus(tmp_path, capsys):
     lines += [f"We told him about a {noun} {k}." for k, noun in enumerate(nouns * 8)]
     corpus.write_text("\n".join(lines))
     out = tmp_path / "w.tsv.gz"
-    train.main([str(corpus), "--out", str(out)])
+    train.main([str(corpus), "--out", str(out), "--constructed", "0"])
     assert "possessive: 1.0000 of" in capsys.readouterr().out
     assert HerModel.read(out).possessive("We told her about it.", 8, 11) < 0.5
 

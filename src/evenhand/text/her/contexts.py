@@ -24,10 +24,11 @@ OTHER_FORMS = {
 LOOSE_FORMS = {"your": True, "its": True} | dict.fromkeys(
     ("you", "it", "someone", "people", "everyone", "anyone", "everybody"), False
 )
-OBJECT_AFTER = frozenset({"prep", "make", "call", "find", "give", "buy"})
+OBJECT_AFTER = frozenset({"prep", "make", "call", "find", "give", "buy", "tell", "see", "urge"})
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _AFTER = re.compile(r"\s*(\w+|[^\w\s])?\s*(\w+|[^\w\s])?\s*(\w+|[^\w\s])?")
+_QUOTES = frozenset("\"'“‘«")
 _REACH = 60  # characters looked at on each side; the words needed fit
 
 Context = tuple[str, str, str, str, str, str]
@@ -54,10 +55,26 @@ def context(text: str, start: int, end: int) -> Context:
         before = ["<end>", "<end>", *_TOKEN.findall(near)][-2:]
     after: Sequence[str | None] = text[end : end + _REACH].split(None, 3)[:3]
     if len(after) < 3 or text[end] != " " or not all(map(str.isalnum, after)):  # type: ignore[arg-type]
-        match = _AFTER.match(text, end)
-        after = match.groups() if match else (None, None, None)
+        after = _after(text, end)
     first, second, third = after
     return (before[0], before[1], first or "<end>", second or "<end>", third or "<end>", own)
+
+
+def _after(text: str, end: int) -> Sequence[str | None]:
+    """Three tokens after the pronoun, where there are marks; some say more with their blanks.
+
+    A quotation mark after a blank opens, "<open>", one without ends the phrase; a hyphen joins
+    two words, "<join>", or stands for a dash.
+    """
+    match = _AFTER.match(text, end)
+    if match is None:
+        return (None, None, None)
+    first, second, third = match.groups()
+    if first in _QUOTES and match.start(1) > end:
+        first = "<open>"
+    if second == "-" and match.start(2) == match.end(1):
+        second = "<join>"
+    return first, second, third
 
 
 def word_features(position: str, word: str, kind: str) -> list[str]:
@@ -83,22 +100,30 @@ def word_features(position: str, word: str, kind: str) -> list[str]:
 
 
 def pair_features(found: Context, kinds: Sequence[str]) -> list[str]:
-    """Features of neighbours together: the word before with the word after, and their classes.
+    """Features of the next word together with the classes of its neighbours.
 
     Examples:
         >>> found = ("They", "gave", "a", "book", ".", "l")
         >>> pair_features(found, ["pron", "give", "det", "c", "."])
-        ['own^l', 'gave_a', 'give_det', 'det_c_', 'give_det_c', 'det_c_._', 'a>c']
+        ['own^l', 'give:a', 'a>c']
+    """
+    next_word = found[2].lower()
+    return [f"own^{found[5]}", f"{kinds[1]}:{next_word}", f"{next_word}>{kinds[3]}"]
+
+
+def class_features(kinds: Sequence[str]) -> list[str]:
+    """Features of the classes of neighbours together.
+
+    Examples:
+        >>> class_features(["pron", "give", "det", "c", "."])
+        ['give_det', 'det_c_', 'give_det_c', 'det_c_._']
     """
     _, before, first, second, third = kinds
     return [
-        f"own^{found[5]}",
-        f"{found[1].lower()}_{found[2].lower()}",
         f"{before}_{first}",
         f"{first}_{second}_",
         f"{before}_{first}_{second}",
         f"{first}_{second}_{third}_",
-        f"{found[2].lower()}>{second}",
     ]
 
 
@@ -107,13 +132,13 @@ def features(found: Context, *, induced: Mapping[str, str]) -> list[str]:
 
     Examples:
         >>> features(("They", "gave", "a", "book", ".", "l"), induced={})[-1]
-        'a>open'
+        'det_open_._'
     """
     kinds = [
         word_class(word, induced=induced, before=position == "p1")
         for position, word in zip(POSITIONS, found)
     ]
-    out = pair_features(found, kinds)
+    out = pair_features(found, kinds) + class_features(kinds)
     for position, word, kind in zip(POSITIONS, found, kinds):
         out[:0] = word_features(position, word, kind)
     return out

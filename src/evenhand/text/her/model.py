@@ -12,6 +12,7 @@ from evenhand.errors import DataError
 from evenhand.text.her.contexts import (
     POSITIONS,
     Context,
+    class_features,
     context,
     features,
     pair_features,
@@ -20,7 +21,9 @@ from evenhand.text.her.contexts import (
 from evenhand.text.her.wordclasses import word_class
 
 STEP = 0.05  # weights are stored as whole multiples of this
-_KEPT = 50_000  # words remembered per position; cleared beyond, so that memory stays bounded
+_COLUMNS = {"p2=": 1, "p1=": 2, "n1=": 3, "n2=": 4}  # of the file's table of words
+_BLANK = ("",) * len(_COLUMNS)
+_KEPT = 50_000  # entries of each memory; cleared beyond, so that it stays bounded
 
 
 class HerModel:
@@ -34,7 +37,7 @@ class HerModel:
         False
     """
 
-    __slots__ = ("_memory", "classes", "intercept", "weights")
+    __slots__ = ("_memory", "_together", "classes", "intercept", "weights")
 
     def __init__(
         self,
@@ -47,6 +50,7 @@ class HerModel:
         self.intercept = intercept
         self.classes = classes or {}
         self._memory: tuple[dict[str, tuple[float, str]], ...] = tuple({} for _ in POSITIONS)
+        self._together: dict[tuple[str, ...], float] = {}
 
     def __len__(self) -> int:
         return len(self.weights)
@@ -59,16 +63,18 @@ class HerModel:
     def score(self, found: Context) -> float:
         """Log odds of a possessive; the same as `score_plainly`, with single words remembered."""
         total = self.intercept
-        classes = []
+        kinds = []
         for known, position, word in zip(self._memory, POSITIONS, found):
             part = known.get(word) or self._remember(known, position, word)
             total += part[0]
-            classes.append(part[1])
+            kinds.append(part[1])
         weights = self.weights
-        for name in pair_features(found, classes):
+        for name in pair_features(found, kinds):
             if name in weights:
                 total += weights[name]
-        return total
+        key = tuple(kinds[1:])
+        together = self._together.get(key)
+        return total + (self._remember_together(key, kinds) if together is None else together)
 
     def score_plainly(self, found: Context) -> float:
         """Log odds of a possessive from the list of features, as the training sees them."""
@@ -86,23 +92,43 @@ class HerModel:
         known[word] = part = (weight, kind)
         return part
 
+    def _remember_together(self, key: tuple[str, ...], kinds: list[str]) -> float:
+        if len(self._together) >= _KEPT:
+            self._together.clear()
+        self._together[key] = sum(self.weights.get(name, 0.0) for name in class_features(kinds))
+        return self._together[key]
+
     def to_bytes(self) -> bytes:
         """The weights as compressed text, the same bytes for the same weights."""
         lines = [f"<intercept>\t{round(self.intercept / STEP)}"]
-        lines += [f"@{word}\t{kind}" for word, kind in sorted(self.classes.items())]
-        lines += [f"{name}\t{round(value / STEP)}" for name, value in sorted(self.weights.items())]
-        return gzip.compress("\n".join(lines).encode(), mtime=0)
+        words: dict[str, list[str]] = {}
+        for word, kind in self.classes.items():
+            words[word] = [kind, *_BLANK]
+        for name, value in sorted(self.weights.items()):
+            steps = str(round(value / STEP))
+            if name[:3] in _COLUMNS:
+                words.setdefault(name[3:], ["", *_BLANK])[_COLUMNS[name[:3]]] = steps
+            else:
+                lines.append(f"{name}\t{steps}")
+        # One row a word, since most words have a weight at several positions.
+        rows = ["\t".join((word, *row)).rstrip("\t") for word, row in sorted(words.items())]
+        return gzip.compress("\n".join((*lines, "", *rows)).encode(), mtime=0)
 
     @classmethod
     def from_bytes(cls, packed: bytes) -> Self:
         """Weights from what `to_bytes` made."""
+        pairs, _, rows = gzip.decompress(packed).decode().partition("\n\n")
         weights, classes = {}, {}
-        for line in gzip.decompress(packed).decode().split("\n"):
-            name, _, value = line.rpartition("\t")
-            if name.startswith("@") and value.isalpha():
-                classes[name[1:]] = value
-            else:
-                weights[name] = int(value) * STEP
+        for line in pairs.split("\n"):
+            name, _, steps = line.rpartition("\t")
+            weights[name] = int(steps) * STEP
+        for line in rows.split("\n") if rows else ():
+            word, kind, *values = (*line.split("\t"), "")[:6]
+            if kind:
+                classes[word] = kind
+            for prefix, steps in zip(_COLUMNS, values):
+                if steps:
+                    weights[prefix + word] = int(steps) * STEP
         intercept = weights.pop("<intercept>")
         return cls(weights, intercept=intercept, classes=classes)
 

@@ -1,8 +1,9 @@
 """Training of the his-or-him classifier from any English corpus, without labels.
 
 Every "his" stands where a possessive "her" could, every "him" where an object "her" could; the
-other pairs (my and me, their and them) add examples. Texts of folds 0 and 1 (a hash of the text)
-are held out for the measurement that is printed.
+other pairs (my and me, their and them) add examples, and so do sentences made from tables of
+constructions that such corpora lack. Texts of folds 0 and 1 (a hash of the text) are held out
+for the measurement that is printed.
 
     python -m evenhand.text.her.train corpus.csv more.parquet --text text \\
         --vectors glove.vec.gz --out weights.tsv.gz
@@ -21,6 +22,7 @@ import polars as pl
 
 from evenhand.errors import DataError, MissingExtra
 from evenhand.stats.estimate import FloatArray
+from evenhand.text.her.constructions import constructed
 from evenhand.text.her.contexts import (
     LOOSE_FORMS,
     OBJECT_AFTER,
@@ -36,8 +38,12 @@ from evenhand.text.her.model import STEP, HerModel
 from evenhand.text.her.wordclasses import induce_classes, word_class
 
 HELD_OUT = frozenset({0, 1})
+_MADE = 0.6  # weight of a constructed sentence
 _AT = (1, 2, 3)  # positions p1, n1 and n2 whose vectors are used
-_COMMON = (6_000, 12_000, 6_000)  # words written out at each of them beyond those of the corpus
+_FEWEST = 500  # words with a class before the classes of others are learned from their vectors
+_COMMON = (6_000, 20_000, 6_000)  # words written out at each of them beyond those of the corpus
+
+_Row = tuple[Context, bool, float]  # what stands around, whether it is a possessive, its weight
 
 
 def train(
@@ -46,22 +52,24 @@ def train(
     vectors: Mapping[str, FloatArray] | None = None,
     held_out: frozenset[int] = HELD_OUT,
     min_count: int = 2,
-    object_weight: float = 1.5,
-    strength: float = 0.3,
+    object_weight: float = 2.0,
+    strength: float = 0.2,
+    made: int = 30_000,
 ) -> HerModel:
     """Classifier learned from the contexts of his and him (and my, me, their, them …).
 
     Objects are rarer than possessives and count `object_weight` times; reflexives count half.
+    Up to `made` sentences of `constructions` teach what the corpus lacks.
 
     Examples:
         >>> texts = ["I saw his dog.", "I saw his cat.", "Ask him.", "We told him."] * 5
-        >>> model = train(texts, held_out=frozenset())
+        >>> model = train(texts, held_out=frozenset(), made=0)
         >>> model.possessive("Ask her.", 4, 7) < 0.5 < model.possessive("I saw her dog.", 6, 9)
         True
     """
     kept_texts = [text for text in texts if fold_of(text) not in held_out]
-    contexts, possessive, weights, pronouns = _collect(kept_texts, object_weight=object_weight)
-    if len(set(possessive[:pronouns])) < 2:
+    rows = _pronouns(kept_texts)
+    if len({kind for _, kind, _ in rows}) < 2:
         raise DataError(
             f"The corpus of {len(texts)} texts has no contexts to learn from: "
             "it needs both possessives (his) and objects (him). Give a larger English corpus."
@@ -72,7 +80,15 @@ def train(
         from sklearn.linear_model import LogisticRegression
     except ImportError as problem:
         raise MissingExtra("text", "Training the his-or-him classifier") from problem
+    rows += [(found, kind, _MADE) for kind, found in constructed(made)]
+    pronouns = len(rows)
+    rows += _articles(kept_texts, most=pronouns)
+    contexts = [found for found, _, _ in rows]
+    possessive = [kind for _, kind, _ in rows]
+    weights = [weight if kind else weight * object_weight for _, kind, weight in rows]
     classes = induce_classes(kept_texts)
+    if vectors:
+        classes = _extended(classes, vectors)
     names = DictVectorizer(dtype=np.float32)
     table = names.fit_transform(
         _features(found, classes=classes, article=row >= pronouns)
@@ -89,6 +105,27 @@ def train(
     if vectors:
         _spread(values, model.coef_[0][kept.sum() :], contexts=contexts, vectors=vectors)
     return _quantised(values, intercept=float(model.intercept_[0]), classes=classes)
+
+
+def _extended(classes: dict[str, str], vectors: Mapping[str, FloatArray]) -> dict[str, str]:
+    """Classes of common words that the corpus is too small for, from words with like vectors."""
+    from sklearn.linear_model import LogisticRegression
+
+    known = [word for word in classes if word in vectors]
+    missing = [word for word in list(vectors)[: max(_COMMON)] if word.isalpha()]
+    missing = [word for word in missing if word not in classes]
+    if len(known) < _FEWEST or not missing:
+        return classes
+    seen, unseen = (np.array([vectors[word] for word in each]) for each in (known, missing))
+    letters = [""] * len(missing)
+    for letter in "acnv":
+        has = [letter in classes[word] for word in known]
+        if 0 < sum(has) < len(has):
+            likely = LogisticRegression(max_iter=1000).fit(seen, has).predict(unseen)
+            letters = [old + letter * int(new) for old, new in zip(letters, likely)]
+    return dict(
+        sorted((classes | {word: kind for word, kind in zip(missing, letters) if kind}).items())
+    )
 
 
 def _directions(
@@ -129,33 +166,24 @@ def read_vectors(path: Path) -> dict[str, FloatArray]:
     return {row[0]: vector for row, vector in zip(rows, table)}
 
 
-def _collect(
-    texts: list[str], *, object_weight: float
-) -> tuple[list[Context], list[bool], list[float], int]:
-    """Contexts, kinds and weights of the pronouns, then of determiners, and where those begin."""
-    contexts: list[Context] = []
-    possessive: list[bool] = []
-    weights: list[float] = []
+def _pronouns(texts: list[str]) -> list[_Row]:
+    """Contexts of all pronouns that tell a possessive from an object, surest ones weighing most."""
     reflexive = {form: kind for form, kind in OTHER_FORMS.items() if "sel" in form}
-    pronouns = {form: kind for form, kind in OTHER_FORMS.items() if form not in reflexive}
-    sources = ((POSSESSIVE_FORMS | pronouns, 1.0), (reflexive, 0.5), (LOOSE_FORMS, 0.3))
-    for forms, weight in sources:
-        for _, kind, found in examples(texts, forms=forms):
-            if forms is LOOSE_FORMS and not kind and not _takes_object(found[1]):
-                continue
-            contexts.append(found)
-            possessive.append(kind)
-            weights.append(weight if kind else weight * object_weight)
-    before = len(contexts)
-    # "the" and "a" open the noun phrases a possessive opens: they teach nouns the pronouns lack.
-    articles = [
-        found for _, _, found in examples(texts, forms=dict.fromkeys(("the", "a", "an"), True))
+    others = {form: kind for form, kind in OTHER_FORMS.items() if form not in reflexive}
+    sources = ((POSSESSIVE_FORMS | others, 1.0), (reflexive, 0.5), (LOOSE_FORMS, 0.3))
+    return [
+        (found, kind, weight)
+        for forms, weight in sources
+        for _, kind, found in examples(texts, forms=forms)
+        if forms is not LOOSE_FORMS or kind or _takes_object(found[1])
     ]
-    articles = articles[:: max(1, len(articles) // max(before, 1))]
-    contexts += articles
-    possessive += [True] * len(articles)
-    weights += [0.3] * len(articles)
-    return contexts, possessive, weights, before
+
+
+def _articles(texts: list[str], *, most: int) -> list[_Row]:
+    """Contexts of the and a, which open the noun phrases a possessive opens: nouns it lacks."""
+    forms = dict.fromkeys(("the", "a", "an"), True)
+    found = [around for _, _, around in examples(texts, forms=forms)]
+    return [(around, True, 0.3) for around in found[:: max(1, len(found) // max(most, 1))]]
 
 
 def _takes_object(before: str) -> bool:
@@ -164,9 +192,11 @@ def _takes_object(before: str) -> bool:
 
 def _features(found: Context, *, classes: Mapping[str, str], article: bool) -> dict[str, float]:
     """Features of one example; what stands before an article is not what stands before "her"."""
+    if article:
+        found = ("<none>", "<none>", *found[2:])
     names = features(found, induced=classes)
     if article:
-        names = [name for name in names if name[:2] not in ("p1", "p2", "ow")]
+        names = [name for name in names if "<none>" not in name and not name.startswith("own")]
     return dict.fromkeys(names, 1.0)
 
 
@@ -213,11 +243,14 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("corpora", nargs="+", type=Path)
     parser.add_argument("--text", default="text", help="column of a CSV or Parquet corpus")
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument(
+        "--constructed", type=int, default=30_000, help="sentences made from patterns, beside it"
+    )
     parser.add_argument("--vectors", type=Path, help="word vectors in word2vec's text layout")
     options = parser.parse_args(arguments)
     texts = [t for path in options.corpora for t in read_texts(path, column=options.text)]
     vectors = read_vectors(options.vectors) if options.vectors else None
-    model = train(texts, vectors=vectors)
+    model = train(texts, vectors=vectors, made=options.constructed)
     options.out.write_bytes(model.to_bytes())
     print(f"{len(model)} features, {options.out.stat().st_size:,} bytes")
     for kind, (right, cases) in accuracy(model, texts).items():
