@@ -59,9 +59,21 @@ def test_the_probe_finds_no_trace_of_a_clean_swap_and_every_trace_of_a_bad_one(t
     )
     bad = leak_probe(TEXTS, lexicon=load_lexicon(path))
     assert bad.value > 0.95
-    assert 600 < bad.n <= 800
+    assert 300 < bad.n <= 400  # half of the texts, or fewer: the other half is learned from
     alone = leak_probe(["He ran."] * 60, lexicon=load_lexicon("gender_pronouns"))
     assert alone.undefined == "the swap changes only 0 texts of female; the probe needs 50"
+
+
+def test_the_probe_is_calibrated_although_topics_go_with_gender():
+    # The swap of these texts is exact, but their topics tell the gender: the probe must not see
+    # that "knitting. Ms. Sato" fits better than "knitting. Mr. Sato".
+    words = load_lexicon("gender_pronouns")
+    found = [
+        leak_probe(biographies(600, spurious=3.0, seed=seed).frame["text"].to_list(), lexicon=words)
+        for seed in range(20)
+    ]
+    assert sum(each.low <= 0.5 <= each.high for each in found) >= 17
+    assert np.mean([each.value for each in found]) == pytest.approx(0.5, abs=0.02)
 
 
 def test_paired_auc_against_counting():
