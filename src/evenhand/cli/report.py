@@ -23,7 +23,8 @@ OUTPUTS = ("out", "markdown", "junit", "card", "cyclonedx")
 def report_command(records: tuple[str, ...], **flags: Any) -> int:
     """Render RECORDS: audit.json, two of them (old and new), a ledger folder, or both kinds."""
     from evenhand.findings.record import check_writable, read_record, write_text
-    from evenhand.report.whole import read_ledger, whole
+    from evenhand.mitigation.ledger_files import read_ledger
+    from evenhand.report.whole import whole
 
     audits = [path for path in records if not _is_ledger(path)]
     ledgers = [path for path in records if _is_ledger(path)]
@@ -92,6 +93,4 @@ def _other(name: str, path: str, record: dict[str, Any]) -> str:
 
 
 def _is_ledger(path: str) -> bool:
-    from evenhand.report.whole import LEDGER
-
-    return Path(path).is_dir() or Path(path).name == LEDGER
+    return Path(path).is_dir() or Path(path).name == "ledger.json"

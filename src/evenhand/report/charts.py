@@ -8,23 +8,25 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from evenhand.errors import UsageError, nearest
-from evenhand.report.labels import told_apart
-from evenhand.report.palette import (
-    AXIS,
-    GRID,
-    INK,
-    QUIET,
-    SERIES,
-    SERIES_DASHES,
-    SERIES_SHAPES,
-    VERDICTS,
+from evenhand.report.chart_parts import (
+    NARROW,
+    WIDE,
+    Spec,
+    by_series,
+    by_value,
+    framed,
+    labelled,
+    name_axis,
+    path_through,
+    quantity_axis,
+    rule_at,
+    wrapped,
 )
+from evenhand.report.labels import told_apart
+from evenhand.report.palette import INK, QUIET, SERIES, SERIES_DASHES, SERIES_SHAPES, VERDICTS
 from evenhand.report.placing import placed
 
-Spec = dict[str, Any]
-WIDE, NARROW = 720, 340
-SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
-FONT = "Inter, system-ui, sans-serif"
+__all__ = ["KINDS", "NARROW", "WIDE", "Spec", "specification"]
 
 
 def specification(chart: Mapping[str, Any], *, width: int = WIDE) -> Spec:
@@ -44,13 +46,13 @@ def specification(chart: Mapping[str, Any], *, width: int = WIDE) -> Spec:
 
 def forest(chart: Mapping[str, Any], width: int) -> Spec:
     """Estimates with intervals, one line each; the band agreed on behind them."""
-    rows = _labelled(chart["rows"])
+    rows = labelled(chart["rows"])
     names = [row["label"] for row in rows]
-    y = _names(names, width)
+    y = name_axis(names, width)
     scale: Spec = {"zero": False, "nice": True}
     if chart.get("log"):
         scale |= {"type": "log", "nice": False}
-    x = _quantity(chart, scale, width)
+    x = quantity_axis(chart, scale, width)
     layers: list[Spec] = []
     if any(row.get("limit_low") is not None for row in rows):
         layers.append(
@@ -71,8 +73,8 @@ def forest(chart: Mapping[str, Any], width: int) -> Spec:
         )
     for value, dash in ((chart.get("zero"), [1, 0]), (chart.get("target"), [5, 4])):
         if value is not None:
-            layers.append(_line("x", float(value), dash))
-    colour = _by("verdict", {name: pair[0] for name, pair in VERDICTS.items()})
+            layers.append(rule_at("x", float(value), dash))
+    colour = by_value("verdict", {name: pair[0] for name, pair in VERDICTS.items()})
     layers += [
         {
             "transform": [{"filter": "isValid(datum.low)"}],
@@ -91,12 +93,12 @@ def forest(chart: Mapping[str, Any], width: int) -> Spec:
                 "y": y,
                 "x": x | {"field": "value"},
                 "color": colour,
-                "shape": _by("verdict", {name: pair[1] for name, pair in VERDICTS.items()}),
+                "shape": by_value("verdict", {name: pair[1] for name, pair in VERDICTS.items()}),
                 "description": {"field": "tip"},
             },
         },
     ]
-    return _spec(rows, layers, width, height={"step": 28 if len(rows) <= 12 else 22})
+    return framed(rows, layers, width, height={"step": 28 if len(rows) <= 12 else 22})
 
 
 def grouped(chart: Mapping[str, Any], width: int) -> Spec:
@@ -107,12 +109,12 @@ def grouped(chart: Mapping[str, Any], width: int) -> Spec:
     series = list(dict.fromkeys(row["series"] for row in rows))
     for row in rows:
         row["label"] = shown[row["line"]]
-    y = _names(list(shown.values()), width)
-    x = _quantity(chart, {"zero": False}, width)
+    y = name_axis(list(shown.values()), width)
+    x = quantity_axis(chart, {"zero": False}, width)
     common = {
         "y": y,
         "yOffset": {"field": "series", "type": "nominal", "sort": series},
-        "color": _series(series, SERIES),
+        "color": by_series(series, SERIES),
     }
     layers = [
         {
@@ -126,13 +128,13 @@ def grouped(chart: Mapping[str, Any], width: int) -> Spec:
             "encoding": common
             | {
                 "x": x | {"field": "value"},
-                "shape": _series(series, SERIES_SHAPES),
+                "shape": by_series(series, SERIES_SHAPES),
                 "description": {"field": "tip"},
             },
         },
     ]
     height = {"step": 8 + 9 * max(len(series), 1), "for": "position"}
-    return _spec(rows, layers, width, height=height)
+    return framed(rows, layers, width, height=height)
 
 
 def scatter(chart: Mapping[str, Any], width: int) -> Spec:
@@ -144,7 +146,7 @@ def scatter(chart: Mapping[str, Any], width: int) -> Spec:
     x, y = (
         {
             "type": "quantitative",
-            "title": _wrapped(chart[f"{axis}_axis"], width),
+            "title": wrapped(chart[f"{axis}_axis"], width),
             "axis": {"format": chart.get(f"{axis}_format", "~f"), "tickCount": 6},
             "scale": {"zero": False, "nice": True}
             | ({"domain": chart[f"{axis}_domain"]} if chart.get(f"{axis}_domain") else {}),
@@ -154,15 +156,15 @@ def scatter(chart: Mapping[str, Any], width: int) -> Spec:
     layers: list[Spec] = []
     if chart.get("diagonal"):
         low, high = chart["diagonal"]
-        layers.append(_path([(low, low), (high, high)], dash=[5, 4]))
+        layers.append(path_through([(low, low), (high, high)], dash=[5, 4]))
     layers += [
-        _line(axis, float(chart[f"{axis}_zero"]), [1, 0])
+        rule_at(axis, float(chart[f"{axis}_zero"]), [1, 0])
         for axis in ("x", "y")
         if chart.get(f"{axis}_zero") is not None
     ]
     if chart.get("path"):
-        layers.append(_path(chart["path"], dash=[1, 0]))
-    colour = _by("kind", {name: pair[0] for name, pair in kinds.items()})
+        layers.append(path_through(chart["path"], dash=[1, 0]))
+    colour = by_value("kind", {name: pair[0] for name, pair in kinds.items()})
     for axis in ("x", "y"):
         if any(point.get(f"{axis}_low") is not None for point in points):
             ends = {"x": x | {"field": "x"}, "y": y | {"field": "y"}, "color": colour}
@@ -182,13 +184,13 @@ def scatter(chart: Mapping[str, Any], width: int) -> Spec:
                 "x": x | {"field": "x"},
                 "y": y | {"field": "y"},
                 "color": colour,
-                "shape": _by("kind", {name: pair[1] for name, pair in kinds.items()}),
+                "shape": by_value("kind", {name: pair[1] for name, pair in kinds.items()}),
                 "description": {"field": "tip"},
             },
         }
     )
     layers += _point_names(points, x, y, width, chart.get("named", 10 if width > NARROW else 6))
-    return _spec(points, layers, width, height=300 if width > NARROW else 270)
+    return framed(points, layers, width, height=300 if width > NARROW else 270)
 
 
 def _point_names(points: Sequence[Spec], x: Spec, y: Spec, width: int, most: int) -> list[Spec]:
@@ -230,18 +232,18 @@ def lines(chart: Mapping[str, Any], width: int) -> Spec:
     x, y = (
         {
             "type": "quantitative",
-            "title": _wrapped(chart[f"{axis}_axis"], width),
+            "title": wrapped(chart[f"{axis}_axis"], width),
             "axis": {"format": chart.get(f"{axis}_format", "~f"), "tickCount": 6},
             "scale": {"zero": False, "nice": axis == "y"}
             | ({"domain": chart[f"{axis}_domain"]} if chart.get(f"{axis}_domain") else {}),
         }
         for axis in ("x", "y")
     )
-    colour = _series(series, SERIES)
+    colour = by_series(series, SERIES)
     layers: list[Spec] = []
     if chart.get("diagonal"):
         low, high = chart["diagonal"]
-        layers.append(_path([(low, low), (high, high)], dash=[5, 4]))
+        layers.append(path_through([(low, low), (high, high)], dash=[5, 4]))
     layers.append(
         {
             "mark": {"type": "line", "aria": False, "strokeWidth": 2.2, "clip": True},
@@ -249,7 +251,7 @@ def lines(chart: Mapping[str, Any], width: int) -> Spec:
                 "x": x | {"field": "x"},
                 "y": y | {"field": "y"},
                 "color": colour,
-                "strokeDash": _series(series, SERIES_DASHES),
+                "strokeDash": by_series(series, SERIES_DASHES),
             },
         }
     )
@@ -274,7 +276,7 @@ def lines(chart: Mapping[str, Any], width: int) -> Spec:
                 },
             }
         )
-    return _spec(values, layers, width, height=280 if width > NARROW else 250)
+    return framed(values, layers, width, height=280 if width > NARROW else 250)
 
 
 def strips(chart: Mapping[str, Any], width: int) -> Spec:
@@ -285,9 +287,9 @@ def strips(chart: Mapping[str, Any], width: int) -> Spec:
     followed = list(dict.fromkeys(row["followed"] for row in rows if row.get("followed")))
     for row in rows:
         row["label"] = shown[row["line"]]
-    y = _names(list(shown.values()), width)
-    x = _quantity(chart, {"zero": False}, width)
-    layers: list[Spec] = [_line("x", 0.0, [1, 0])]
+    y = name_axis(list(shown.values()), width)
+    x = quantity_axis(chart, {"zero": False}, width)
+    layers: list[Spec] = [rule_at("x", 0.0, [1, 0])]
     layers.append(
         {
             "transform": [{"filter": "!isValid(datum.followed)"}],
@@ -303,13 +305,13 @@ def strips(chart: Mapping[str, Any], width: int) -> Spec:
                 "encoding": {
                     "y": y,
                     "x": x | {"field": "value"},
-                    "color": _series(followed, SERIES, field="followed"),
-                    "shape": _series(followed, SERIES_SHAPES, field="followed"),
+                    "color": by_series(followed, SERIES, field="followed"),
+                    "shape": by_series(followed, SERIES_SHAPES, field="followed"),
                     "description": {"field": "tip"},
                 },
             }
         )
-    return _spec(rows, layers, width, height={"step": 34})
+    return framed(rows, layers, width, height={"step": 34})
 
 
 KINDS: dict[str, Callable[[Mapping[str, Any], int], Spec]] = {
@@ -319,133 +321,3 @@ KINDS: dict[str, Callable[[Mapping[str, Any], int], Spec]] = {
     "lines": lines,
     "strips": strips,
 }
-
-
-def _labelled(rows: Sequence[Mapping[str, Any]]) -> list[Spec]:
-    """Rows whose labels differ: equal ones would fall on one line."""
-    names = told_apart((row["label"] for row in rows), most=34)
-    return [dict(row) | {"label": name} for row, name in zip(rows, names)]
-
-
-def _names(names: Sequence[str], width: int) -> Spec:
-    room = 220 if width > NARROW else 118
-    return {
-        "field": "label",
-        "type": "nominal",
-        "sort": list(names),
-        "title": None,
-        "axis": {
-            "labelLimit": room,
-            # The reader's font may be wider than the one the renderer measures with.
-            "minExtent": min(room, 7.4 * max(map(len, names), default=0)) + 8,
-            "domain": False,
-            "ticks": False,
-            "labelPadding": 8,
-        },
-    }
-
-
-def _quantity(chart: Mapping[str, Any], scale: Spec, width: int) -> Spec:
-    if chart.get("domain"):
-        scale = scale | {"domain": list(chart["domain"])}
-    return {
-        "type": "quantitative",
-        "title": _wrapped(chart["axis"], width),
-        "scale": scale,
-        "axis": {"format": chart.get("format", "~f"), "tickCount": 5},
-    }
-
-
-def _wrapped(title: str, width: int) -> str | list[str]:
-    """An axis title that fits the width: on narrow charts over two lines."""
-    if len(title) <= 44 or width > NARROW:
-        return title
-    middle = title.rfind(" ", 0, 44)
-    return [title[:middle], title[middle + 1 :]] if middle > 0 else title
-
-
-def _line(axis: str, value: float, dash: list[int]) -> Spec:
-    return {
-        "data": {"values": [{"v": value}]},
-        "mark": {
-            "type": "rule",
-            "aria": False,
-            "color": AXIS,
-            "strokeWidth": 1.25,
-            "strokeDash": dash,
-        },
-        "encoding": {axis: {"field": "v", "type": "quantitative"}},
-    }
-
-
-def _path(points: Sequence[Sequence[float]], *, dash: list[int]) -> Spec:
-    return {
-        "data": {"values": [{"x": x, "y": y, "i": i} for i, (x, y) in enumerate(points)]},
-        "mark": {
-            "type": "line",
-            "aria": False,
-            "color": AXIS,
-            "strokeWidth": 1.25,
-            "strokeDash": dash,
-        },
-        "encoding": {
-            "x": {"field": "x", "type": "quantitative"},
-            "y": {"field": "y", "type": "quantitative"},
-            "order": {"field": "i"},
-        },
-    }
-
-
-def _by(field: str, values: Mapping[str, str]) -> Spec:
-    return {
-        "field": field,
-        "type": "nominal",
-        "legend": None,
-        "scale": {"domain": list(values), "range": list(values.values())},
-    }
-
-
-def _series(names: Sequence[str], values: Sequence[Any], *, field: str = "series") -> Spec:
-    return {
-        "field": field,
-        "type": "nominal",
-        "legend": None,
-        "sort": list(names),
-        "scale": {
-            "domain": list(names),
-            "range": [values[i % len(values)] for i in range(len(names))],
-        },
-    }
-
-
-def _spec(values: Sequence[Spec], layers: list[Spec], width: int, *, height: Any) -> Spec:
-    return {
-        "$schema": SCHEMA,
-        "width": width,
-        "height": height,
-        "autosize": {"type": "fit-x", "contains": "padding"},
-        "padding": {"left": 2, "right": 12, "top": 4, "bottom": 2},
-        "background": None,
-        "data": {"values": list(values)},
-        "layer": layers,
-        "config": {
-            "font": FONT,
-            "view": {"stroke": None},
-            "axis": {
-                "labelColor": QUIET,
-                "titleColor": QUIET,
-                "labelFontSize": 12.5,
-                "titleFontSize": 12.5,
-                "titleFontWeight": "normal",
-                "titlePadding": 8,
-                "gridColor": GRID,
-                "domainColor": AXIS,
-                "tickColor": AXIS,
-                "labelFont": FONT,
-                "titleFont": FONT,
-            },
-            "axisX": {"labelFlush": False, "labelOverlap": True},
-            "axisBand": {"grid": False},
-            "text": {"font": FONT},
-        },
-    }

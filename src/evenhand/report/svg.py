@@ -18,6 +18,10 @@ _EMPTY = (
     re.compile(r' class="[^"]*"'),
     re.compile(r' (?:font-family|font-weight)="[^"]*"'),
     re.compile(r' (?:x2|y2)="0"'),
+    re.compile(r' stroke-width="1"(?=[ />])'),
+    # A filled mark has no outline; the size and colour of text are the page's own.
+    re.compile(r'(?<=fill="#[0-9a-f]{6}") stroke-width="2"'),
+    re.compile(r' font-size="12.5px" fill="#4b5261"'),
 )
 _PLACES = re.compile(r' (d|transform|x2|y2)="([^"]*)"')
 _LONG = re.compile(r"-?\d+\.\d{2,}")

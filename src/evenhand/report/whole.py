@@ -1,15 +1,12 @@
 """A record made whole before it is shown: older ones lack keys, damaged ones are refused."""
 
-import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NoReturn
 
 from evenhand.errors import DataError
 from evenhand.findings.sentences import TAGS
 from evenhand.lenses.rows import COLUMNS
 
-LEDGER = "ledger.json"
 _FINDING = {"layer": "implementation", "owner": None, "measure": "", "attribute": None, "rows": ()}
 
 
@@ -41,23 +38,6 @@ with: evenhand audit … --json
         "results": [_row(i, row) for i, row in enumerate(record["results"], start=1)],
         "findings": [_finding(i, one) for i, one in enumerate(record["findings"], start=1)],
     }
-
-
-def read_ledger(path: str | Path) -> dict[str, Any]:
-    """A ledger of remedies from its file, or from the folder that holds it."""
-    place = Path(path)
-    file = place / LEDGER if place.is_dir() else place
-    try:
-        document = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise DataError(
-            f"There is no {LEDGER} in '{path}'. Make one with: evenhand compare"
-        ) from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise DataError(f"'{file}' cannot be read as a ledger: {error}.") from error
-    if not isinstance(document, dict) or not isinstance(document.get("rows"), list):
-        raise DataError(f"'{file}' is not a ledger: it has no 'rows'.")
-    return document
 
 
 def _row(i: int, row: Any) -> dict[str, Any]:

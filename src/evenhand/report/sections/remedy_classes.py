@@ -1,0 +1,188 @@
+"""Remedies class by class: strips of gaps, norms remedy by remedy, shares in training."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from evenhand.findings.sentences import number, signed
+from evenhand.report.blocks import Block, figure, slug, table
+from evenhand.report.labels import cell, listed, short
+from evenhand.report.palette import SERIES, SERIES_SHAPES
+from evenhand.report.sections.ledger_rows import (
+    CLASS_GAPS,
+    SHARES,
+    Line,
+    drawn_note,
+    first_present,
+    first_seed,
+    front_first,
+    is_baseline,
+    ledger_csv,
+    one_group,
+    seed_note,
+    spelled,
+)
+
+MOST_FOLLOWED, MOST_STRIPS, MOST_PANELS = 3, 10, 6
+
+
+def strips_figure(name: str, rows: Sequence[Line], front: set[Any], *, alone: bool) -> list[Block]:
+    """Gaps by class on each remedy's line, with the baseline's outliers followed."""
+    gap = first_present(rows, CLASS_GAPS)
+    if gap is None:
+        return []
+    mine = one_group(first_seed([row for row in rows if row.get(gap) is not None]))
+    base = [row for row in mine if is_baseline(row)] or [
+        row for row in mine if row.get("remedy") == mine[0].get("remedy")
+    ]
+    ranked = sorted(base, key=lambda row: -abs(row[gap]))
+    followed = list(dict.fromkeys(str(row["class"]) for row in ranked))[:MOST_FOLLOWED]
+    names = {one: short(one, most=24) for one in followed}
+    order = front_first(mine, front)
+    count, order = len(order), order[:MOST_STRIPS]
+    mine = [row for remedy in order for row in mine if row.get("remedy") == remedy]
+    where = "" if alone else f" on {short(name)}"
+    title = f"Gaps of {listed(list(names.values()))}, largest without a remedy, followed{where}"
+    lines = [
+        {
+            "line": str(row.get("remedy")),
+            "value": row[gap],
+            "followed": names.get(str(row["class"])),
+            "tip": f"{short(row['class'])}: {signed(row[gap])}",
+        }
+        for row in mine
+    ]
+    columns = ("Remedy", "Class", spelled(gap))
+    body = [[cell(row.get("remedy")), cell(row["class"]), signed(row[gap])] for row in mine]
+    return [
+        figure(
+            f"strips-{slug(name)}",
+            title=title,
+            charts=[
+                {
+                    "kind": "strips",
+                    "rows": lines,
+                    "axis": spelled(gap).capitalize(),
+                    "title": title,
+                }
+            ],
+            read="each small line is a class; the marks follow the classes with the largest gap "
+            "without a remedy. A remedy that works draws the lines together around 0, and one that "
+            "only shifts them does not.",
+            legend=[
+                {"shape": SERIES_SHAPES[i], "colour": SERIES[i], "text": names[one]}
+                for i, one in enumerate(followed)
+            ],
+            numbers=table(title, columns, body, numbers=columns[2:], most=120),
+            csv_text=ledger_csv(mine, ("remedy", "seed", "class", "group", gap)),
+            notes=[*drawn_note(count, MOST_STRIPS), *seed_note(rows)],
+        )
+    ]
+
+
+def norms_figure(name: str, rows: Sequence[Line], front: set[Any], *, alone: bool) -> list[Block]:
+    """Share against correlation in every class, one small chart a remedy."""
+    share, r = first_present(rows, SHARES), first_present(rows, ("norm_correlation",))
+    if share is None or r is None:
+        return []
+    mine = [
+        row for row in first_seed(rows) if row.get(share) is not None and row.get(r) is not None
+    ]
+    mine = one_group(mine)
+    order = front_first(mine, front)
+    count, remedies = len(order), order[:MOST_PANELS]
+    mine = [row for remedy in remedies for row in mine if row.get("remedy") == remedy]
+    where = "" if alone else f" on {short(name)}"
+    title = f"How far each remedy still rewards the norm{where}"
+    bound = max((abs(row[r]) for row in mine), default=1.0)
+    charts = [
+        {
+            "kind": "scatter",
+            "points": [
+                {
+                    "x": row[share],
+                    "y": row[r],
+                    "tip": f"{short(row['class'])}: {signed(row[r])}",
+                }
+                for row in mine
+                if row.get("remedy") == one
+            ],
+            "x_axis": "Share of the group in the class",
+            "x_format": "%",
+            "x_domain": [0, 1],
+            "y_axis": "Correlation with the norm",
+            "y_domain": [-bound, bound],
+            "y_zero": 0.0,
+            "title": short(one),
+        }
+        for one in remedies
+    ]
+    columns = ("Remedy", "Class", "Share", "Correlation")
+    body = [
+        [cell(row.get("remedy")), cell(row["class"]), number(row[share]), signed(row[r])]
+        for row in mine
+    ]
+    return [
+        figure(
+            f"norms-remedies-{slug(name)}",
+            title=title,
+            charts=charts,
+            read="as in the chart of norm bias, one for each option: the flatter the cloud, the "
+            "less the norm is rewarded where the group is common.",
+            numbers=table(title, columns, body, numbers=columns[2:], most=120),
+            csv_text=ledger_csv(mine, ("remedy", "seed", "class", "group", share, r)),
+            notes=[*drawn_note(count, MOST_PANELS), *seed_note(rows)],
+        )
+    ]
+
+
+def training_figure(name: str, rows: Sequence[Line], *, alone: bool) -> list[Block]:
+    """Gaps without a remedy against the group's share of the class in training."""
+    gap = first_present(rows, CLASS_GAPS)
+    base = [
+        row
+        for row in first_seed(rows)
+        if is_baseline(row)
+        and row.get("training_share") is not None
+        and gap
+        and row.get(gap) is not None
+    ]
+    mine = one_group(base)
+    if gap is None or len(mine) < 3:
+        return []
+    group = short(mine[0].get("group")) or "the group"
+    where = "" if alone else f" on {short(name)}"
+    title = f"Gaps without a remedy beside the share of {group} in training{where}"
+    ranked = sorted(mine, key=lambda row: -abs(row[gap]))
+    points = [
+        {
+            "x": row["training_share"],
+            "y": row[gap],
+            "name": short(row["class"], most=22) if i < 8 else None,
+            "tip": f"{short(row['class'])}: {signed(row[gap])}",
+        }
+        for i, row in enumerate(ranked)
+    ]
+    columns = ("Class", "Share in training", spelled(gap))
+    body = [[cell(r["class"]), number(r["training_share"]), signed(r[gap])] for r in ranked]
+    return [
+        figure(
+            f"training-{slug(name)}",
+            title=title,
+            charts=[
+                {
+                    "kind": "scatter",
+                    "points": points,
+                    "x_axis": f"Share of {group} among the training rows of the class",
+                    "x_format": "%",
+                    "y_axis": spelled(gap).capitalize(),
+                    "y_zero": 0.0,
+                    "title": title,
+                }
+            ],
+            read="each mark is a class. A cloud that rises from left to right means that the group "
+            "is found where it was common in training and missed where it was rare.",
+            numbers=table(title, columns, body, numbers=columns[1:], most=120),
+            csv_text=ledger_csv(mine, ("class", "group", "training_share", "training_rows", gap)),
+            notes=seed_note(rows),
+        )
+    ]
