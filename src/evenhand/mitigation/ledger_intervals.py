@@ -15,7 +15,7 @@ from evenhand.mitigation.ledger_measures import EVERYBODY, MEASURES, Outcome
 from evenhand.mitigation.ledger_texts import LedgerTexts
 from evenhand.stats.estimate import FloatArray, number
 from evenhand.stats.ranks import spearman
-from evenhand.stats.trend import mean_size, rank_trend, slope
+from evenhand.stats.trend import FEWEST_CLASSES, class_columns, mean_size, slope
 
 FEWEST_SEEDS = 5
 DRAWS = 200
@@ -218,10 +218,9 @@ def _trends(
 
 
 def _trend(share: FloatArray, r: FloatArray, n: FloatArray) -> tuple[float, float, float]:
-    found = (
-        rank_trend(share, r, draws=1).value,
-        slope(share, r, n).value,
-        mean_size(r, n).estimate.value,
-    )
-    rho, rise, size = (float("nan") if each is None else each for each in found)
+    """ρ, slope and mean |r| over classes, NaN where there are too few."""
+    p, known = class_columns(share, r)
+    rho = float(spearman(p, known)) if p.size >= FEWEST_CLASSES else float("nan")
+    found = slope(share, r, n).value, mean_size(r, n).estimate.value
+    rise, size = (float("nan") if each is None else each for each in found)
     return rho, rise, size

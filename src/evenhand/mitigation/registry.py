@@ -24,6 +24,8 @@ from evenhand.mitigation.reweigh import Weighing, reweigh
 from evenhand.mitigation.thresholds import GroupThresholds
 
 BASELINE = "baseline"
+# Adversarial training: batches of a sparse table cost ten times those of a dense one.
+MOST_DENSE, MOST_STEPS, BATCH = 100_000_000, 4_000, 128
 Fit = Callable[[Task], Fitted]
 
 
@@ -100,15 +102,21 @@ def _adversarial(task: Task) -> Fitted:
     truth, held = task.truth_of(rows), task.features(rows)
     bar = float((task.classifier().fit(task.table, task.y).predict(held) == truth).mean())
     kept: tuple[float, float, Any] | None = None
+    table = task.table
+    if task.is_counts and table.shape[0] * table.shape[1] <= MOST_DENSE:
+        table = table.toarray()
+    batches = -(-task.rows.size // BATCH)
+    epochs = min(task.settings.adversarial_epochs, max(3, MOST_STEPS // batches))
     for weight in task.settings.adversary_weights:
         model = AdversarialClassifier(
             adversary_weight=weight,
             # A hidden layer over a whole vocabulary has millions of weights and learns no more.
             hidden=0 if task.is_counts else 200,
             learning_rate=1e-2 if task.is_counts else 1e-3,
-            epochs=task.settings.adversarial_epochs,
+            batch_size=BATCH,
+            epochs=epochs,
             seed=task.seed,
-        ).fit(task.table, task.y, group=task.group)
+        ).fit(table, task.y, group=task.group)
         accuracy = float((model.predict(held) == truth).mean())
         if kept is not None and bar - accuracy > task.settings.budget:
             break

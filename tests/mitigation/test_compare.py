@@ -1,0 +1,448 @@
+"""The ledger: what is provable of remedies, what it keeps, and what it refuses."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from evenhand.errors import DataError, UsageError
+from evenhand.mitigation import compare, registry
+from evenhand.mitigation.compare import compare_remedies
+from evenhand.mitigation.ledger import mark_pareto
+from evenhand.mitigation.ledger_files import fingerprint, read_ledger
+from evenhand.mitigation.ledger_intervals import differences, row_variances
+from evenhand.mitigation.ledger_measures import CLASS_COLUMNS, MEASURES, Outcome
+from evenhand.mitigation.ledger_rows import join_rows, read_people, two_parts
+from evenhand.mitigation.ledger_sentences import direction, remedy_sentence
+from evenhand.mitigation.ledger_texts import BY_CONSTRUCTION, prepare_texts
+from evenhand.simulate.biographies import biographies, occupations
+
+TITLES = ("nurse", "surgeon", "professor", "teacher", "software_engineer", "journalist")
+COLUMNS = {"text": "text", "truth": "title", "group": "gender"}
+ROW_KEYS = {
+    "remedy", "words", "representation", "stage", "needs", "extra", "needs_group_at_decision",
+    "status", "reason", "seeds", "seconds", "chosen", "notes", "pareto", "measures", "sentence",
+}  # fmt: skip
+CELL_KEYS = {
+    "value", "sd", "difference", "difference_sd", "seeds", "low", "high", "undefined",
+}  # fmt: skip
+
+
+def bios(n: int = 1000, *, seed: int = 1, **how) -> pl.DataFrame:
+    known = occupations()
+    chosen = {title: dataclasses.replace(known[title], size=1.0) for title in TITLES}
+    return biographies(n, occupations=chosen, seed=seed, **how).frame
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("ledger") / "ledger"
+
+
+@pytest.fixture(scope="module")
+def ledger(folder):
+    wanted = ["kamiran_calders", "augment", "thresholds", "residualise", "cocl"]
+    return compare_remedies(
+        bios(leak="class_words"),
+        **COLUMNS,
+        remedies=wanted,
+        representations=["bow"],
+        seeds=2,
+        out=folder,
+    )
+
+
+def value(ledger, remedy, measure, group="all", what="value"):
+    return ledger.row(remedy)["measures"][measure][group][what]
+
+
+def test_thresholds_leave_every_rank_correlation_exactly_as_it_was(ledger):
+    """Scores are untouched, so r_c, ρ, the slope and the mean |r_c| are the same numbers."""
+
+    def correlations(remedy):
+        return [
+            (each["seed"], each["class"], each["group"], each[name])
+            for each in ledger.classes
+            if each["remedy"] == remedy
+            for name in CLASS_COLUMNS
+            if name.startswith("norm")
+        ]
+
+    assert correlations("thresholds") == correlations("baseline")
+    assert any(each[-1] is not None for each in correlations("thresholds"))
+    for measure in ("norm_bias", "norm_slope", "norm_correlation_mean", "norm_slope_second"):
+        for group in ("female", "male"):
+            assert value(ledger, "thresholds", measure, group, "difference") == 0
+
+
+def test_augmentation_brings_counterfactual_gaps_to_noise(ledger):
+    before = value(ledger, "baseline", "counterfactual_true_positive_rate_gap_rms")
+    after = value(ledger, "augment", "counterfactual_true_positive_rate_gap_rms_corrected")
+    assert before > 0.02
+    assert after < 0.01
+    assert value(ledger, "augment", "flip_rate") < value(ledger, "baseline", "flip_rate") / 3
+
+
+def test_residualisation_lowers_the_slope_for_both_groups(ledger):
+    for group in ("female", "male"):
+        before = value(ledger, "baseline", "norm_slope", group)
+        assert 0 < value(ledger, "residualise", "norm_slope", group) < before
+
+
+def test_the_document_has_fixed_keys(ledger, folder):
+    document = read_ledger(folder)
+    assert document == json.loads(json.dumps(ledger.document))
+    assert set(document) == {
+        "schema", "made", "data", "rows", "classes", "pareto", "notes",
+    }  # fmt: skip
+    assert document["schema"] == "evenhand.ledger/1"
+    for row in document["rows"]:
+        assert set(row) == ROW_KEYS
+        assert set(row["measures"]) == set(MEASURES)
+        for name, cells in row["measures"].items():
+            expected = {"female", "male"} if MEASURES[name].by_group else {"all"}
+            assert set(cells) == expected
+            assert all(set(cell) == CELL_KEYS for cell in cells.values())
+    place = {"remedy", "representation", "seed", "class", "group"}
+    for each in document["classes"]:
+        assert set(each) == place | {"training_rows", "training_share"} | set(CLASS_COLUMNS)
+    assert len(document["classes"]) == 5 * 2 * len(TITLES) * 2
+    table = pl.read_csv(folder / "ledger.csv")
+    assert table["remedy"].to_list() == [row["remedy"] for row in document["rows"]]
+    assert "norm_slope@female" in table.columns
+    assert len(json.loads((folder / "pareto.json").read_text())) == 5
+
+
+def test_who_needs_the_group_is_said(ledger):
+    row = ledger.row("thresholds")
+    assert row["needs_group_at_decision"]
+    assert "Needs the group at decision time." in row["sentence"]
+    assert not ledger.row("residualise")["needs_group_at_decision"]
+
+
+def test_a_remedy_without_names_is_skipped_and_the_rest_goes_on(ledger):
+    row = ledger.row("cocl")
+    assert (row["status"], row["seeds"]) == ("skipped", 0)
+    assert row["sentence"] == ("Not trained: needs the people's names: name their column (--name).")
+    assert ledger.row("residualise")["status"] == "measured"
+
+
+def test_a_run_goes_on_where_it_stopped(folder, ledger, monkeypatch):
+    """Nothing is trained again, except the part that is missing; and the numbers are the same."""
+    trained = []
+    for name, entry in registry.REMEDIES.items():
+
+        def fit(task, *, entry=entry, name=name):
+            trained.append((name, task.seed))
+            return entry.fit(task)
+
+        monkeypatch.setitem(registry.REMEDIES, name, dataclasses.replace(entry, fit=fit))
+    monkeypatch.setattr(registry, "_ENTRIES", tuple(registry.REMEDIES.values()))
+    parts = sorted((folder / "parts").glob("*.json"))
+    assert len(parts) == 10
+    parts[0].unlink()
+    again = compare_remedies(
+        bios(leak="class_words"),
+        **COLUMNS,
+        remedies=["kamiran_calders", "augment", "thresholds", "residualise", "cocl"],
+        representations=["bow"],
+        seeds=2,
+        out=folder,
+    )
+    assert len(trained) == 1
+    assert [r["measures"] for r in again.rows] == [r["measures"] for r in ledger.rows]
+
+
+def test_another_budget_is_another_part():
+    first, second = (fingerprint("x", {"budget": b}) for b in (0.01, 0.02))
+    assert first != second
+
+
+def test_models_read_texts(folder, ledger):
+    import joblib
+
+    frame = bios(leak="class_words")
+    texts = frame["text"].to_list()[:200]
+    model = joblib.load(folder / "models" / "residualise-bow.joblib")
+    assert (model.predict(texts) == frame["title"].to_numpy()[:200]).mean() > 0.8
+    assert model.predict_proba(texts).sum(axis=1) == pytest.approx(np.ones(200))
+    cut = joblib.load(folder / "models" / "thresholds-bow.joblib")
+    with pytest.raises(UsageError) as told:
+        cut.predict(texts)
+    assert str(told.value) == (
+        "This remedy decides by group. Give group= with the group of each text, "
+        "or score with another remedy."
+    )
+
+
+def test_scrubbed_texts_have_no_counterfactual_columns_and_say_why():
+    found = compare_remedies(
+        bios(800), **COLUMNS, remedies=["augment"], representations=["bow"], seeds=1,
+        setting="scrubbed",
+    )  # fmt: skip
+    cell = found.row("baseline")["measures"]["flip_rate"]["all"]
+    assert (cell["value"], cell["undefined"]) == (None, BY_CONSTRUCTION)
+    assert found.row("augment")["reason"] == (
+        "it rewrites the group's words, and scrubbed texts have none"
+    )
+
+
+def test_a_remedy_that_fails_says_why_and_the_ledger_goes_on(monkeypatch):
+    def diverge(task):
+        raise DataError("The scores are not finite: training has diverged.")
+
+    def stumble(task):
+        raise ValueError("shapes do not fit")
+
+    broken = [
+        dataclasses.replace(registry.REMEDIES["augment"], fit=diverge),
+        dataclasses.replace(registry.REMEDIES["oversample"], fit=stumble),
+        dataclasses.replace(registry.REMEDIES["decoupled"], extra="no_such_extra"),
+    ]
+    chosen = [registry.REMEDIES["baseline"], *broken]
+    monkeypatch.setattr(compare, "choose_remedies", lambda names: chosen)
+    found = compare_remedies(bios(800), **COLUMNS, representations=["bow"], seeds=1)
+    told = {row["remedy"]: (row["status"], row["sentence"]) for row in found.rows}
+    assert told["baseline"][0] == "measured"
+    assert told["augment"] == (
+        "failed",
+        "Training failed: The scores are not finite: training has diverged.",
+    )
+    assert told["oversample"] == ("failed", "Training failed: ValueError: shapes do not fit.")
+    assert told["decoupled"] == (
+        "skipped",
+        "Not trained: The remedy 'decoupled' needs the extra 'no_such_extra', which is not "
+        "installed. Run: pip install 'evenhand[no_such_extra]'.",
+    )
+
+
+def people(frame):
+    return read_people(frame, **COLUMNS)
+
+
+def table(rows) -> dict:
+    text, title, gender = zip(*rows, strict=True)
+    return {"text": list(text), "title": list(title), "gender": list(gender)}
+
+
+def test_groups_missing_on_one_side_are_refused():
+    train = table([("a b", "x", "f"), ("c d", "y", "m")])
+    test = table([("e f", "x", "f")])
+    with pytest.raises(DataError) as told:
+        join_rows(people(train), people(test))
+    assert str(told.value) == (
+        "The group 'm' has training rows and no test rows. "
+        "Give rows of every group in both, or leave the group out of both."
+    )
+    with pytest.raises(DataError) as told:
+        join_rows(people(test | {"title": ["x"]}), people(train))
+    assert "The group 'm' has test rows and no training rows." in str(told.value)
+
+
+def test_shared_rows_are_refused():
+    train = table([("a b", "x", "f"), ("c d", "y", "m")])
+    with pytest.raises(DataError) as told:
+        join_rows(people(train), people(train))
+    assert str(told.value) == (
+        "2 test texts stand in the training rows as well, so a model would be judged on what it "
+        "was trained on. Leave them out of one of the two."
+    )
+
+
+def test_a_class_with_one_group_is_kept_and_named():
+    rows = [(f"w{k} a", "xyz"[k % 3], "fm"[k % 2] if k % 3 else "f") for k in range(60)]
+    made = join_rows(people(table(rows[:40])), people(table(rows[40:])))
+    assert made.notes == (
+        "Only one group in the training rows of x: weights and sampling cannot even it out, "
+        "undersampling would delete it, and it is kept as it is.",
+    )
+
+
+def test_weights_that_sum_to_zero_end_in_a_row_with_the_reason():
+    frame = bios(600).filter(
+        pl.col("gender").eq("female") == pl.col("title").is_in(["nurse", "teacher", "journalist"])
+    )
+    found = compare_remedies(
+        frame, **COLUMNS, remedies=["alpha_weights"], representations=["bow"], seeds=1
+    )
+    assert found.row("alpha_weights")["sentence"] == (
+        "Training failed: The weights sum to zero: no class has rows of two groups. "
+        "Give training rows in which some class has more than one group."
+    )
+    assert found.row("baseline")["measures"]["norm_slope"]["female"]["value"] is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"remedies": ["augmnt"]}, "remedy='augmnt' is not a remedy. Did you mean 'augment'?"),
+        ({"representations": ["bert"]}, "representation='bert' is not one of bow, vectors."),
+        ({"seeds": 0}, "seeds=0 is not a number of training sets. Give 1 or more."),
+        ({"setting": "mask"}, "setting='mask' is neither 'masked' nor 'scrubbed'."),
+        ({"test_share": 1.5}, "test_share=1.5 is not a share between 0 and 1."),
+        ({"truth": "titel"}, "truth='titel' is not a column of the table. Did you mean 'title'?"),
+    ],
+)
+def test_wrong_arguments(changed, words):
+    with pytest.raises(UsageError) as told:
+        compare_remedies(bios(50), **{**COLUMNS, **changed})
+    assert words in str(told.value)
+
+
+def test_split_column_and_its_words():
+    frame = bios(60).with_columns(part=pl.Series(["train", "test", "dev"] * 20))
+    parts = read_people(frame, **COLUMNS, split="part")
+    train, test = two_parts(parts, split="part", test_share=0.25, seed=0)
+    assert (len(train), len(test)) == (40, 20)
+    bad = read_people(frame.with_columns(part=pl.lit("a")), **COLUMNS, split="part")
+    with pytest.raises(DataError) as told:
+        two_parts(bad, split="part", test_share=0.25, seed=0)
+    assert str(told.value) == "split='part' has a. It must mark rows as 'train' and as 'test'."
+
+
+def test_validation_is_ten_of_75_parts_of_every_cell():
+    rows = [(f"w{k}", "ab"[k % 2], "fm"[k // 2 % 2]) for k in range(300)]
+    made = join_rows(people(table(rows)), people(table([(f"t{k}", "a", "fm"[k]) for k in (0, 1)])))
+    cell = made.truth[made.validation] * 2 + made.group[made.validation]
+    assert np.bincount(cell).tolist() == [10, 10, 10, 10]
+    drawn = made.drawn(3, redraw=True)
+    assert np.bincount(made.truth[drawn] * 2 + made.group[drawn]).tolist() == [65] * 4
+    assert set(drawn.tolist()) <= set(made.fit.tolist())
+    assert (made.drawn(3, redraw=True) == drawn).all()
+    assert not (made.drawn(4, redraw=True) == drawn).all()
+
+
+def test_differences_by_hand():
+    """Gaps −.1, −.2, −.3, −.1, −.3: mean −.2, SD .1; error √(.01/5 + .002) = .0632; t₄ = 2.776."""
+    own, base = np.array([0.4, 0.3, 0.2, 0.4, 0.2]), np.full(5, 0.5)
+    found = differences(own, base, test_variance=[0.002] * 5, level=0.95)
+    assert found["difference"] == pytest.approx(-0.2)
+    assert found["low"] == pytest.approx(-0.2 - 2.7764 * 0.063246, abs=1e-4)
+    assert differences(own[:4], base[:4], test_variance=[0.002] * 4, level=0.95)["low"] is None
+
+
+def test_variance_over_test_rows_is_that_of_the_decisions():
+    """Accuracy's variance is p(1−p)/n; a remedy equal to its baseline differs by nothing."""
+    rows = join_rows(*two_parts(people(bios(800)), split=None, test_share=0.5, seed=0))
+    texts = prepare_texts(rows)
+    truth = rows.truth[rows.test]
+    n = truth.size
+    right = np.arange(n) % 4 > 0
+    wrong = (truth + 1) % len(rows.classes)
+
+    def made(decided):
+        zeros = np.zeros((len(rows.classes), 2))
+        do = dict.fromkeys(rows.groups, decided)
+        return Outcome(decided=decided, do=do, own=np.arange(n) * 1.0, auc=1.0,
+                       one_versus_rest=zeros)  # fmt: skip
+
+    one, other = made(truth), made(np.where(right, truth, wrong))
+    found = row_variances(texts, other, one, seed=0, draws=150)
+    assert found["accuracy", ""] == pytest.approx(right.mean() * (1 - right.mean()) / n, rel=0.35)
+    same = row_variances(texts, one, one, seed=0, draws=5)
+    assert max(v for v in same.values() if np.isfinite(v)) == 0
+
+
+def cell(value, difference, *, sd=None, low=None, high=None, seeds=3):
+    return {"value": value, "difference": difference, "difference_sd": sd, "low": low,
+            "high": high, "seeds": seeds, "sd": None, "undefined": None}  # fmt: skip
+
+
+def test_what_counts_as_moved():
+    assert direction(cell(0.05, -0.05, sd=0.01)) == -1
+    assert direction(cell(0.05, -0.05, sd=0.10)) == 0
+    assert direction(cell(0.099, -0.001, sd=0.0001)) == 0
+    assert direction(cell(0.05, -0.05, sd=0.01, low=-0.11, high=0.01)) == 0
+
+
+def row_of(female, male, *, second=None):
+    still = {"all": cell(0.1, 0.0)}
+    slopes = {"female": female, "male": male}
+    return {
+        "remedy": "residualise", "status": "measured", "reason": None, "seeds": 3,
+        "needs_group_at_decision": False,
+        "measures": {
+            "true_positive_rate_gap_rms": still,
+            "counterfactual_true_positive_rate_gap_rms": still,
+            "norm_slope": slopes,
+            "norm_slope_second": second or slopes,
+            "accuracy": {"all": cell(0.8, -0.012)},
+        },
+    }  # fmt: skip
+
+
+def test_over_correction_and_moved_bias_are_said():
+    row = row_of(cell(-0.3, -1.0, sd=0.01), cell(0.6, 0.2, sd=0.01))
+    told = remedy_sentence(row, groups=["female", "male"])
+    assert "Over-corrected for 'female': the norm slope passed 0, from +0.70 to -0.30." in told
+    assert (
+        "Norm bias fell for 'female' and rose for 'male': it was moved rather than lowered." in told
+    )
+    assert "Left true positive gaps (0.100); counterfactual gaps (0.100)." in told
+    assert "Accuracy lost 1.2 points." in told
+
+
+def test_a_second_scorer_that_disagrees_is_said():
+    slopes = {"female": cell(0.65, -0.05), "male": cell(0.4, 0.0)}
+    row = row_of(cell(0.2, -0.5, sd=0.01), cell(0.4, 0.0, sd=0.01), second=slopes)
+    told = remedy_sentence(row, groups=["female", "male"])
+    assert "By a second norm scorer less is gained for 'female': from +0.70 to +0.65." in told
+
+
+def test_pareto_marks_what_no_other_beats():
+    def row(accuracy, size):
+        values = dict.fromkeys(MEASURES, size) | {"accuracy": accuracy, "balanced_accuracy": 0.5}
+        measures = {name: {"all": {"value": v}} for name, v in values.items()}
+        return {"status": "measured", "measures": measures, "pareto": None}
+
+    rows = [row(0.9, 0.2), row(0.8, 0.1), row(0.8, 0.2), row(0.9, 0.2)]
+    mark_pareto(rows)
+    assert [each["pareto"] for each in rows] == [True, True, False, True]
+
+
+def test_groups_that_no_lexicon_knows_have_no_counterfactual_columns():
+    frame = bios(800).with_columns(gender=pl.col("gender").replace({"female": "a", "male": "b"}))
+    found = compare_remedies(
+        frame, **COLUMNS, remedies=["augment"], representations=["bow"], seeds=1
+    )
+    assert found.row("augment")["status"] == "skipped"
+    assert found.row("augment")["reason"].startswith(
+        "no counterfactual texts: None of the groups a, b is a value of the lexicon"
+    )
+    named = compare_remedies(
+        frame, **COLUMNS, remedies=["augment"], representations=["bow"], seeds=1,
+        values={"a": "female", "b": "male"},
+    )  # fmt: skip
+    assert named.row("augment")["status"] == "measured"
+
+
+REAL = Path(__file__).parents[3] / "shared" / "data"
+COMMON = 30
+
+
+@pytest.mark.heavy
+@pytest.mark.skipif(not REAL.is_dir(), reason="no real data beside the repository")
+def test_all_remedies_on_real_biographies():
+    """Nine classes with 30 people of each gender or more, titles masked, halves."""
+    frame = pl.read_csv(REAL / "biographies_wikipedia.csv")
+    cells = frame.group_by("occupation", "gender").len().filter(pl.col("len") >= COMMON)
+    kept = cells.group_by("occupation").len().filter(pl.col("len") == 2)["occupation"]
+    frame = frame.filter(pl.col("occupation").is_in(kept.to_list())).unique("text")
+    assert len(kept) == 9
+    found = compare_remedies(
+        frame, text="text", truth="occupation", group="gender", name="name", seeds=1,
+        test_share=0.5, vectors=REAL / "glove_100d.vec.gz", representations=["bow", "vectors"],
+    )  # fmt: skip
+    for row in found.rows:
+        if row["status"] != "measured":
+            assert row["remedy"] in {"reductions", "adversarial"}, row["reason"]
+            continue
+        accuracy = row["measures"]["accuracy"]["all"]["value"]
+        assert accuracy > row["measures"]["trivial_accuracy"]["all"]["value"], row["remedy"]
+    for where in ("bow", "vectors"):
+        base, swapped = found.row("baseline", where), found.row("augment", where)
+        flips = [r["measures"]["flip_rate"]["all"]["value"] for r in (base, swapped)]
+        assert flips[1] <= flips[0]
