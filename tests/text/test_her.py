@@ -19,12 +19,18 @@ from evenhand.text.her.words import WORDS
 
 HERE = Path(__file__).parent
 DATA = HERE.parents[2] / "shared" / "data"
-DEVELOPMENT = [
-    (kind == "possessive", sentence)
-    for kind, groups in tomllib.loads((HERE / "her_development.toml").read_text()).items()
-    for sentences in groups.values()
-    for sentence in sentences
-]
+
+
+def tagged(name):
+    return [
+        (kind == "possessive", sentence)
+        for kind, groups in tomllib.loads((HERE / name).read_text()).items()
+        for sentences in groups.values()
+        for sentence in sentences
+    ]
+
+
+DEVELOPMENT, SENTENCES = tagged("her_development.toml"), tagged("her_sentences.toml")
 
 
 def right(model, sentences):
@@ -33,6 +39,12 @@ def right(model, sentences):
         span = re.search(r"\bher\b", sentence, re.IGNORECASE).span()
         found += (model.possessive(sentence, *span) > 0.5) == possessive
     return found
+
+
+def test_sentences_written_apart_from_the_classifier():
+    """Scored once, after the weights were fixed: 195 of 200 (possessive 96, object 99)."""
+    assert len(SENTENCES) == 200
+    assert right(shipped_model(), SENTENCES) >= 190
 
 
 def test_development_sentences():
