@@ -1,12 +1,13 @@
 """The remedies a ledger can compare: when each acts, what it needs, and how it is trained."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from evenhand.errors import UsageError, nearest
+from evenhand.errors import MissingExtra, UsageError, nearest
 from evenhand.mitigation.adversarial import AdversarialClassifier
 from evenhand.mitigation.cells import cells_of
 from evenhand.mitigation.compose import compose
@@ -107,23 +108,39 @@ def _adversarial(task: Task) -> Fitted:
         table = table.toarray()
     batches = -(-task.rows.size // BATCH)
     epochs = min(task.settings.adversarial_epochs, max(3, MOST_STEPS // batches))
-    for weight in task.settings.adversary_weights:
-        model = AdversarialClassifier(
-            adversary_weight=weight,
-            # A hidden layer over a whole vocabulary has millions of weights and learns no more.
-            hidden=0 if task.is_counts else 200,
-            learning_rate=1e-2 if task.is_counts else 1e-3,
-            batch_size=BATCH,
-            epochs=epochs,
-            seed=task.seed,
-        ).fit(table, task.y, group=task.group)
-        accuracy = float((model.predict(held) == truth).mean())
-        if kept is not None and bar - accuracy > task.settings.budget:
-            break
-        kept = (weight, accuracy, model)
+    with _one_torch_thread():
+        for weight in task.settings.adversary_weights:
+            model = AdversarialClassifier(
+                adversary_weight=weight,
+                # A hidden layer over a whole vocabulary has millions of weights and learns no more.
+                hidden=0 if task.is_counts else 200,
+                learning_rate=1e-2 if task.is_counts else 1e-3,
+                batch_size=BATCH,
+                epochs=epochs,
+                seed=task.seed,
+            ).fit(table, task.y, group=task.group)
+            accuracy = float((model.predict(held) == truth).mean())
+            if kept is not None and bar - accuracy > task.settings.budget:
+                break
+            kept = (weight, accuracy, model)
     assert kept is not None
     chosen = {"adversary_weight": kept[0], "validation_accuracy": kept[1]}
     return Fitted(model=kept[2], chosen=chosen)
+
+
+@contextmanager
+def _one_torch_thread() -> Iterator[None]:
+    """Torch on one thread: its steps here are small, and threads that wait for each other slow."""
+    try:
+        import torch
+    except ImportError:
+        raise MissingExtra("torch", "Adversarial training") from None
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _paired(task: Task) -> Fitted:
