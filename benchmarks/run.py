@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-SUITES = ("foundation",)
+SUITES = ("foundation", "lenses")
 
 
 def main(names: list[str]) -> None:
