@@ -22,7 +22,7 @@ PLACES = {
     "norms": "norms",
     "labelers": "labelers",
 }
-MOST_CARDS, MOST_SIDE, MOST_OPEN = 6, 6, 3
+MOST_CARDS, MOST_SIDE, MOST_OPEN, MOST_TRIED = 6, 6, 3, 40
 _SAME = ("implied_threshold", "cost_ratio")
 _WORST = {
     "outside": "Furthest outside",
@@ -126,6 +126,8 @@ def _worst_words(view: View, worst: tuple[Mapping[str, Any], Row] | None) -> str
     if cost is not None and row["measure"] != "cost_ratio":
         implied = cost_sentence([cost], cost)
         told += f" {implied}" if implied else ""
+    if "n = " not in told and row["n"] is not None and "classes." not in told:
+        told = f"{told.removesuffix('.')}; n = {row['n']:,.0f} for {short(row['group'])}."
     return spoken(told)
 
 
@@ -135,7 +137,7 @@ def _open(view: View) -> str:
         return ""
     parts: list[str] = []
     seen = set()
-    for row in by_size(rows):
+    for row in by_size(rows)[:MOST_TRIED]:
         # A cost ratio is the implied threshold said otherwise: once is enough.
         about = "threshold" if row["measure"] in _SAME else row["measure"]
         key = (about, row["attribute"], row["class"], row["group"])

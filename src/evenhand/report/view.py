@@ -24,11 +24,17 @@ class View:
 
     record: Mapping[str, Any]
     rows: tuple[Row, ...] = field(default=())
+    by_measure: Mapping[tuple[str, str], list[Row]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> "View":
         """The view of a record."""
-        return cls(record, tuple(hide_row(row) for row in record["results"]))
+        rows = tuple(hide_row(row) for row in record["results"])
+        # With hundreds of groups, looking through all rows each time takes a minute.
+        index: dict[tuple[str, str], list[Row]] = {}
+        for row in rows:
+            index.setdefault((row["lens"], row["measure"]), []).append(row)
+        return cls(record, rows, index)
 
     @property
     def findings(self) -> list[Mapping[str, Any]]:
@@ -53,9 +59,12 @@ class View:
     def where(self, lens: str, **equal: Any) -> list[Row]:
         """The rows of a lens whose columns equal these values; `class_` stands for `class`."""
         asked = {name.rstrip("_"): value for name, value in equal.items()}
+        held: Iterable[Row] = self.rows
+        if "measure" in asked:
+            held = self.by_measure.get((lens, asked.pop("measure")), ())
         return [
             row
-            for row in self.rows
+            for row in held
             if row["lens"] == lens and all(row[name] == value for name, value in asked.items())
         ]
 

@@ -32,9 +32,9 @@ from evenhand.report.sections.remedy_classes import norms_figure, strips_figure,
 from evenhand.report.view import headline
 
 KINDS = {
-    "front": (WITHIN, "circle", "On the front: nothing else is better in both"),
+    "front": (WITHIN, "circle", "On the front: no other is as good in every respect"),
     "baseline": (OUTSIDE, "diamond", "Without a remedy"),
-    "other": (PLAIN, "square", "Something else is better in both"),
+    "other": (PLAIN, "square", "Another is at least as good in every respect"),
 }
 
 
@@ -68,7 +68,7 @@ def remedies_section(ledger: Mapping[str, Any] | None) -> dict[str, Any] | None:
         kicker="Remedies",
         heading=_heading(rows, told),
         lead="Each remedy was trained and measured on the same test rows. There is no best one: "
-        "the front shows which are not beaten both in accuracy and in the gap.",
+        "the front shows which no other matches in accuracy and in every gap at once.",
         blocks=blocks,
     )
 
@@ -103,8 +103,8 @@ def _heading(rows: Sequence[Line], told: list[str]) -> str:
         unique = list(dict.fromkeys(front))
         verb = "is" if len(unique) == 1 else "are"
         return (
-            f"Of {plural(len(names), 'option')}, {listed(unique)} {verb} not beaten both in "
-            "accuracy and in the gap"
+            f"Of {plural(len(names), 'option')}, {listed(unique)} {verb} not beaten in "
+            "every respect by another"
         )
     return headline(told[0]) if told else f"{plural(len(names), 'option')} compared"
 
@@ -135,7 +135,6 @@ def _pareto(name: str, rows: Sequence[Line], *, alone: bool) -> list[Block]:
                 f"gap {number(row[gap])}",
             }
         )
-    front = sorted((p["x"], p["y"]) for p, row in zip(points, known) if row.get("pareto"))
     where = "" if alone else f" on {short(name)}"
     title = f"{spelled(quality).capitalize()} against {spelled(gap)}{where}"
     kinds = [kind for kind in KINDS if any(point["kind"] == kind for point in points)]
@@ -162,13 +161,13 @@ def _pareto(name: str, rows: Sequence[Line], *, alone: bool) -> list[Block]:
                     "kinds": {kind: KINDS[kind][:2] for kind in KINDS},
                     "x_axis": f"{spelled(gap).capitalize()} (left is better)",
                     "y_axis": f"{spelled(quality).capitalize()} (up is better)",
-                    "path": front if len(front) > 1 else None,
                     "named": 14,
                     "title": title,
                 }
             ],
-            read="up and to the left is better in both. The line joins the options that no other "
-            "beats both ways; where intervals overlap, their order cannot be told.",
+            read="up and to the left is better in both. The front weighs every measure of the "
+            "ledger, so an option on it may look worse in these two; where intervals overlap, the "
+            "order cannot be told.",
             legend=[
                 {"shape": KINDS[k][1], "colour": KINDS[k][0], "text": KINDS[k][2]} for k in kinds
             ],

@@ -1,0 +1,214 @@
+"""Comparison of two records, annotations, model card, CycloneDX, single charts, the command."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+import evenhand as eh
+from evenhand.cli.main import evenhand
+from evenhand.errors import DataError, UsageError
+from evenhand.report.annotations import as_annotations
+from evenhand.report.card import as_card_section, put_into
+from evenhand.report.charts import specification
+from evenhand.report.charts_show import charts_of, show_chart
+from evenhand.report.compare import change_sentence, changes
+from evenhand.report.cyclonedx import document
+from evenhand.report.html import as_page
+from evenhand.report.svg import dressed
+from evenhand.report.view import View
+from evenhand.simulate.moderation import Group, moderation
+
+SAME = {"f": Group(share=0.5), "m": Group(share=0.5)}
+APART = {"f": Group(share=0.5, threshold=0.8), "m": Group(share=0.5)}
+CELL = {"low": None, "high": None, "sd": None}
+
+
+def record(groups: Any, *, seed: int = 0) -> Any:
+    frame = moderation(8000, groups=groups, seed=seed).frame
+    roles = {"truth": "violates", "decision": "removed", "group": "gender"}
+    decisions = eh.Decisions(frame, **roles, reference={"gender": "m"})
+    return json.loads(eh.audit(decisions, limits={"true_positive_rate_gap": 0.05}).to_json())
+
+
+@pytest.fixture(scope="module")
+def before() -> Any:
+    return record(SAME)
+
+
+@pytest.fixture(scope="module")
+def now() -> Any:
+    return record(APART, seed=1)
+
+
+@pytest.fixture(scope="module")
+def ledger() -> Any:
+    rows, classes = [], []
+    for i, remedy in enumerate(("baseline", "augment")):
+        values = {"accuracy": 0.8 - 0.01 * i, "true_positive_rate_gap_rms": 0.2 - 0.1 * i}
+        measures = {name: {"all": {**CELL, "value": v}} for name, v in values.items()}
+        rows.append(
+            {
+                "remedy": remedy,
+                "representation": "bow",
+                "status": "measured",
+                "pareto": True,
+                "measures": measures,
+                "needs_group_at_decision": False,
+                "sentence": "as it is.",
+            }
+        )
+        for k, name in enumerate("abcd"):
+            classes.append(
+                {
+                    "remedy": remedy,
+                    "representation": "bow",
+                    "seed": 0,
+                    "class": name,
+                    "group": "f",
+                    "training_share": 0.2 * k + 0.1,
+                    "true_positive_rate_gap": (0.1 * k - 0.15) / (i + 1),
+                    "norm_correlation": (0.2 * k - 0.3) / (i + 1),
+                }
+            )
+    lost = {"remedy": "cocl", "representation": "bow", "status": "failed", "reason": "no names"}
+    return {"schema": "evenhand.ledger/1", "rows": [*rows, lost], "classes": classes}
+
+
+def test_movement_is_found_where_it_was_planted(before: Any, now: Any) -> None:
+    old, new = View.of(before), View.of(now)
+    found = changes(old, new)
+    moved = {one.now["measure"] for one in found if one.moved}
+    assert "true_positive_rate_gap" in moved
+    assert re.fullmatch(
+        r"Compared with the audit of \d{4}-\d\d-\d\d, \d+ of \d+ numbers moved beyond sampling "
+        r"error, and 1 verdict changed\.",
+        change_sentence(old, new, found),
+    )
+    assert "What moved beyond sampling error" in as_page(now, previous=before)
+
+
+def test_nothing_moves_between_two_draws_of_the_same(before: Any) -> None:
+    old, new = View.of(before), View.of(record(SAME, seed=5))
+    found = changes(old, new)
+    assert found
+    assert not [one for one in found if one.moved]
+    assert "none of" in change_sentence(old, new, found)
+
+
+def test_annotations_carry_level_and_escape(now: Any) -> None:
+    finding = {"verdict": "cannot tell", "sentence": "50% of a,\nb: gap."}
+    lines = as_annotations({**now, "findings": [*now["findings"], finding]}).splitlines()
+    assert lines[0].startswith("::notice title=Evenhand::Gap found: 1 of 1 comparison")
+    assert lines[1].startswith("::error title=Evenhand%3A Where the truth is '1'%2C f is decided")
+    assert lines[-1] == "::warning title=Evenhand%3A 50%25 of a%2C b::50%25 of a, b: gap."
+
+
+def test_card_section_takes_the_place_of_an_older_one(before: Any, now: Any) -> None:
+    card = put_into("# My model\n", as_card_section(before))
+    newer = put_into(card, as_card_section(now))
+    assert newer.startswith("# My model\n")
+    assert newer.count("## Bias, Risks, and Limitations") == 1
+    assert "Gap found" in newer
+    assert "Audited on 8,000 rows, by `gender`." in newer
+
+
+def test_cyclonedx_names_group_and_interval(now: Any) -> None:
+    found = document(now)
+    assert (found["bomFormat"], found["specVersion"]) == ("CycloneDX", "1.6")
+    card = found["components"][0]["modelCard"]
+    harms = card["considerations"]["fairnessAssessments"][0]
+    assert harms["groupAtRisk"] == "gender=f"
+    assert harms["harms"].startswith("Outside: Where the truth is '1', f is decided")
+    metric = card["quantitativeAnalysis"]["performanceMetrics"][0]
+    row = next(
+        r for r in now["results"] if r["measure"] == "true_positive_rate_gap" and r["class"] == "1"
+    )
+    assert float(metric["value"]) == pytest.approx(row["value"], rel=1e-5)
+    low = metric["confidenceInterval"]["lowerBound"]
+    assert float(low) == pytest.approx(row["family_low"], rel=1e-5)
+
+
+def test_charts_show_and_save(now: Any, tmp_path: Path) -> None:
+    chart = show_chart(now)
+    assert chart._repr_svg_().startswith("<svg")
+    assert "How to read" in chart._repr_html_()
+    chart.save(tmp_path / "c.svg")
+    chart.save(tmp_path / "c.png")
+    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "c.svg").read_text(encoding="utf-8").startswith("<svg")
+    with pytest.raises(UsageError, match=r"neither an SVG nor a PNG"):
+        chart.save(tmp_path / "c.jpg")
+    with pytest.raises(UsageError, match=r"Did you mean 'accuracy-gap-gender'\?"):
+        show_chart(now, "accuracy-gap-gendr")
+    assert {"accuracy-gap-gender", "true-positive-rate-gap-gender"} <= set(charts_of(now))
+
+
+def test_unknown_chart_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"'forrest' does not exist\. Did you mean 'forest'"):
+        specification({"kind": "forrest"})
+
+
+def test_labels_in_a_picture_stay_text() -> None:
+    svg = '<svg width="9" height="9"><path d="M0" aria-label="&lt;b&gt;0.123456 #b5400b"/></svg>'
+    made = dressed(svg, name="a", title="<x>", described="d")
+    assert "<title>&lt;b&gt;0.123456 #b5400b</title>" in made
+    assert "&lt;x&gt;" in made
+
+
+def test_ledger_page_draws_what_it_has(ledger: Any) -> None:
+    page = as_page(None, ledger=ledger)
+    for name in ("pareto-bow", "strips-bow", "norms-remedies-bow", "training-bow"):
+        assert f'id="{name}"' in page
+    assert "Options that were not measured" in page
+    assert "no names" in page
+    assert "Remedies compared" in as_page(None, ledger={"rows": []})
+
+
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(evenhand, ["report", *arguments])
+
+
+def test_command_writes_every_output(before: Any, now: Any, ledger: Any, tmp_path: Path) -> None:
+    for name, held in (("old", before), ("new", now)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(held), encoding="utf-8")
+    folder = tmp_path / "ledger"
+    folder.mkdir()
+    (folder / "ledger.json").write_text(json.dumps(ledger), encoding="utf-8")
+    out = tmp_path / "report.html"
+    out.write_text("older", encoding="utf-8")
+    paths = {name: tmp_path / f"x.{name}" for name in ("markdown", "junit", "card", "cyclonedx")}
+    flags = [part for name, path in paths.items() for part in (f"--{name}", str(path))]
+    done = run(
+        str(tmp_path / "old.json"),
+        str(tmp_path / "new.json"),
+        str(folder),
+        "--out",
+        str(out),
+        "--github",
+        *flags,
+    )
+    assert done.exit_code == 0, done.output
+    assert "::error title=" in done.output
+    page = out.read_text(encoding="utf-8")
+    assert 'id="comparison"' in page
+    assert 'id="remedies"' in page
+    assert all(path.stat().st_size > 100 for path in paths.values())
+
+
+def test_command_refuses_in_words(before: Any, tmp_path: Path) -> None:
+    good, other = tmp_path / "a.json", tmp_path / "b.json"
+    good.write_text(json.dumps(before), encoding="utf-8")
+    other.write_text('{"schema": "evenhand.audit/9"}', encoding="utf-8")
+    with pytest.raises(UsageError, match="there is no folder"):
+        raise run(str(good), "--out", str(tmp_path / "no" / "r.html")).exception
+    with pytest.raises(DataError, match=r"has schema 'evenhand\.audit/9'"):
+        raise run(str(other), "--out", str(tmp_path / "r.html")).exception
+    with pytest.raises(DataError, match="There is no file"):
+        raise run(str(tmp_path / "none.json"), "--out", str(tmp_path / "r.html")).exception
+    with pytest.raises(UsageError, match="Name one record"):
+        raise run().exception
+    assert not (tmp_path / "r.html").exists()
