@@ -47,7 +47,8 @@ def cost_sentence(rows: Sequence[Row], lead: Row | None) -> str | None:
         return None
     parts = [f"on {row['group']} as {_told(row)}" for row in shown[1:MOST_NAMED]]
     if len(shown) > MOST_NAMED:
-        parts.append(f"and {len(shown) - MOST_NAMED:,} more groups")
+        more = len(shown) - MOST_NAMED
+        parts.append(f"and {more:,} more {'group' if more == 1 else 'groups'}")
     opening = (
         f"Decisions on {shown[0]['group']} act as if one missed '{shown[0]['class']}' weighs as "
         f"much as {_told(shown[0], ' wrongly decided ones')}"

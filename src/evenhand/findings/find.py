@@ -22,7 +22,7 @@ from evenhand.findings.verdict import (
     overall,
     single_labelers,
 )
-from evenhand.lenses.catalogue import CATALOGUE
+from evenhand.lenses.catalogue import CATALOGUE, RATES
 from evenhand.lenses.rows import Rows
 
 # What is worth a sentence when nobody set a limit: the gaps that most audits start from.
@@ -205,7 +205,7 @@ def verdict_sentence(rows: Rows, verdict: str, *, limited: bool = False) -> str:
 def _settling(row: dict[str, Any], rows: Rows) -> str:
     base = None
     rate = base_of(row["measure"])
-    if rate in CATALOGUE and row["reference"] is not None:
+    if rate in RATES and row["reference"] is not None:
         values: list[float] = []
         for group in (row["group"], row["reference"]):
             same = rows.where(
@@ -238,6 +238,8 @@ def _departure(row: dict[str, Any]) -> float:
     if CATALOGUE[row["measure"]].kind == "number" and row["limit_low"] and row["value"] > 0:
         middle = (row["limit_low"] * row["limit_high"]) ** 0.5
         return abs(log(row["value"] / middle))
+    if CATALOGUE[row["measure"]].kind == "rate" and row["limit_low"] is not None:
+        return abs(float(row["value"]) - (row["limit_low"] + row["limit_high"]) / 2)
     return abs(float(row["value"]) - _no_difference(row["measure"]))
 
 
