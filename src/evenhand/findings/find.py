@@ -239,7 +239,7 @@ def _departure(row: dict[str, Any]) -> float:
         middle = (row["limit_low"] * row["limit_high"]) ** 0.5
         return abs(log(row["value"] / middle))
     if CATALOGUE[row["measure"]].kind == "rate" and row["limit_low"] is not None:
-        return abs(float(row["value"]) - (row["limit_low"] + row["limit_high"]) / 2)
+        return abs(float(row["value"]) - float(row["limit_low"] + row["limit_high"]) / 2)
     return abs(float(row["value"]) - _no_difference(row["measure"]))
 
 
