@@ -37,6 +37,7 @@ from evenhand.stats.spread import WorstPair
 
 LENS = "statistical"
 REST, OVERALL = "<rest>", "<overall>"
+ODDS = ("true_positive_rate", "false_positive_rate")
 # From this many groups of one case each, a group column is probably an id.
 FEW_GROUPS = 10
 
@@ -119,6 +120,7 @@ def measure_tally(
     parts: list[Rows] = []
     notes: list[str] = _unseen(table, attribute)
     pairs: dict[str, WorstPair] = {}
+    odds: dict[str, WorstPair] = {}
     cases: dict[str, FloatArray] = {}
     for rate in RATES if table.has_truth else ("selection_rate",):
         rates = group_rates(table, rate, clusters=clusters)
@@ -135,14 +137,16 @@ def measure_tally(
                 notes += told
         mirror = pairs.get(MIRRORS.get(rate, ""))
         pairs[rate] = worst(setting, rates) if mirror is None else mirror.mirrored()
-        cases[rate] = rates.cases
+        if rate in ODDS:
+            odds[rate] = worst(setting, rates, rates_at_once=len(ODDS))
+            cases[rate] = rates.cases
         parts.append(worst_rows(setting, rate, rates, pairs[rate]))
         if rate == "selection_rate":
             parts.append(impact_ratio_rows(setting, rates))
         if len(table.groups) > 2:
             parts.append(spread_rows(setting, rate, rates))
-    if "true_positive_rate" in pairs:
-        parts.append(equalised_odds_rows(setting, pairs, cases))
+    if odds:
+        parts.append(equalised_odds_rows(setting, odds, cases))
     return parts, notes
 
 

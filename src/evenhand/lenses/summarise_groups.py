@@ -6,7 +6,7 @@ from evenhand.lenses.compare_groups import Pairing, Setting
 from evenhand.lenses.group_rates import GroupRates
 from evenhand.lenses.rows import Rows, choose, words
 from evenhand.stats.estimate import FloatArray
-from evenhand.stats.families import bonferroni
+from evenhand.stats.families import bonferroni, sidak
 from evenhand.stats.rates import koopman
 from evenhand.stats.spread import WorstPair, gap_variance, rate_variance, rms, spread, worst_pair
 
@@ -93,12 +93,14 @@ def worst_rows(setting: Setting, rate: str, rates: GroupRates, worst: WorstPair)
     return Rows.concatenate([found, null])
 
 
-def worst(setting: Setting, rates: GroupRates) -> WorstPair:
-    """The largest gap between two groups, per stratum and class."""
-    hits, n = rates.effective(setting.z)
-    return worst_pair(
-        np.moveaxis(hits, 1, -1), np.moveaxis(n, 1, -1), z=setting.z, seed=setting.seed
-    )
+def worst(setting: Setting, rates: GroupRates, *, rates_at_once: int = 1) -> WorstPair:
+    """The largest gap between two groups, per stratum and class.
+
+    The limits hold for this many independent rates together.
+    """
+    z = sidak(setting.level, members=rates_at_once)
+    hits, n = rates.effective(z)
+    return worst_pair(np.moveaxis(hits, 1, -1), np.moveaxis(n, 1, -1), z=z, seed=setting.seed)
 
 
 def equalised_odds_rows(
@@ -106,7 +108,8 @@ def equalised_odds_rows(
 ) -> Rows:
     """The larger of the worst gaps in true and false positive rates.
 
-    The limits are the larger of both pairs' limits: where each holds, so do these.
+    The limits are the larger of both pairs' limits, which hold together: where both do, so do
+    these. At one pair's own level no gap at all would be called one twice as often as it may.
     """
     first, second = pairs["true_positive_rate"], pairs["false_positive_rate"]
     defined = (first.n_used > 1) & (second.n_used > 1)
