@@ -175,7 +175,7 @@ def test_broken_fasttext_models(tmp_path):
             "Download or copy it again.",
         ),
         (
-            gzip.compress(lines(WORDS, TABLE).encode())[:-12],
+            gzip.compress(lines(WORDS, TABLE).encode(), mtime=0)[:-12],
             "is truncated: its compressed content breaks off. Download or copy it again.",
         ),
     ],
