@@ -32,7 +32,10 @@ def test_the_error_on_the_page_is_the_error_of_the_command() -> None:
     line = int(re.search(r"line (\d+)", BLOCKS["text"][0])[1])  # type: ignore[index]
     head = 'schema = "evenhand.charter/1"\n' + "\n" * (line - 3)
     with pytest.raises(DataError) as caught:
-        parse_charter(f'{head}[[choices]]\ncost_ratio = "3:1"\n', source="charter.toml")
+        parse_charter(
+            f'{head}[[choices]]\ncost_ratio = "3:1"\ntolerance = 1.25\nreview_by = "next spring"\n',
+            source="charter.toml",
+        )
     assert BLOCKS["text"][0] == f"evenhand: {caught.value}\n"
 
 

@@ -296,13 +296,15 @@ REFUSED = {
     SCHEMA + "[[stakeholders]]\nname = 'x'\nconsulted = 'yes'\n": "c.toml, line 4: "
     'stakeholders.consulted = "yes" is neither true nor false. Write one of the two, without '
     "quotes.",
-    SCHEMA + "[[catalogue]]\nborne_by = 'x'\n": "c.toml, line 2: catalogue does not say which "
-    "outcome it is about. Add one of false_positive, false_negative, true_positive, true_negative.",
-    SCHEMA + "[[catalogue]]\noutcome = 'false positive'\n": "c.toml, line 3: catalogue.outcome = "
+    SCHEMA + "[[catalogue]]\nborne_by = 'x'\nwhat = 'y'\n": ""
+    "c.toml, line 2: catalogue does not say which outcome it is about. Add one of "
+    "false_positive, false_negative, true_positive, true_negative.",
+    SCHEMA + "[[catalogue]]\noutcome = 'false positive'\nborne_by = 'x'\nwhat = 'y'\n": ""
+    "c.toml, line 3: catalogue.outcome = "
     "\"false positive\" is not known. Did you mean 'false_positive'? Write \"false_positive\", "
     '"false_negative", "true_positive" or "true_negative".',
-    SCHEMA + "[[catalogue]]\noutcome = 'false_positive'\n": "c.toml, line 2: catalogue does not "
-    "say who bears it. Add borne_by and a stakeholder.",
+    SCHEMA + "[[catalogue]]\noutcome = 'false_positive'\nwhat = 'y'\n": ""
+    "c.toml, line 2: catalogue does not say who bears it. Add borne_by and a stakeholder.",
     SCHEMA + "[[catalogue]]\noutcome = 'false_positive'\nborne_by = 'x'\n": "c.toml, line 2: "
     "catalogue does not say what happens to them. Add what, in words.",
     SCHEMA
@@ -355,6 +357,54 @@ def test_every_refusal_names_line_value_and_remedy(text: str, words: str) -> Non
         parse_charter(text, source="c.toml")
     assert str(caught.value) == words
     assert caught.value.exit_code == 4
+
+
+def refusals(text: str) -> list[str]:
+    """Each refusal of a text on its own, without the head and the marks of the list."""
+    with pytest.raises(DataError) as caught:
+        parse_charter(text, source="c.toml")
+    head, *told = str(caught.value).split("\n- ")
+    return told or [head]
+
+
+def test_all_mistakes_are_told_at_once_in_the_order_of_lines() -> None:
+    text = (
+        "[system]\nname = 3\nfalse_postive = 'x'\n"  # lines 1 to 3; and there is no schema
+        "[[choices]]\ncost_ratio = '3:1'\ndecided_on = 'last May'\nreveiw_by = 2027-01-31\n"
+        "[[choices]]\ncost_ratio = 0\ntolerance = 1.25\nattribute = 'sex'\n"
+        "[limits]\nselection_rate_gab = 0.1\naccuracy = [1, 0.5]\n"
+        "[roles]\ntruht = 'y'\npositive = []\n"
+    )
+    with pytest.raises(DataError) as caught:
+        parse_charter(text, source="c.toml")
+    assert str(caught.value).startswith("c.toml has 13 mistakes:\n- c.toml has no schema.")
+    assert caught.value.exit_code == 4
+    lines = [re.match(r"c\.toml, line (\d+): ", one) for one in refusals(text)]
+    assert [int(line[1]) for line in lines if line] == [2, 3, 4, 5, 6, 7, 9, 11, 13, 14, 16, 17]
+    assert all(one.endswith((".", "--list-measures")) for one in refusals(text))
+
+
+def test_a_value_that_was_refused_is_not_also_called_missing() -> None:
+    wrong = "[[choices]]\ncost_ratio = -4\ntolerance = [3, 5]\n"
+    assert len(refusals(SCHEMA + wrong)) == 1
+    wrong = "[[choices]]\ncost_ratio = 4\ntolerance = []\ngroup = 'f'\n"
+    assert len(refusals(SCHEMA + wrong + "[[choices]]\ncost_ratio = 4\ntolerance = 2\n")) == 2
+    wrong = "[[catalogue]]\noutcome = 'x'\nborne_by = 3\nwhat = ['y']\n"
+    assert len(refusals(SCHEMA + wrong)) == 3
+    wrong = "[truth_quality]\nall = 3\n[prevalence]\nall = []\n"
+    assert len(refusals(SCHEMA + wrong)) == 2
+
+
+def test_twenty_mistakes_are_told_and_the_rest_counted() -> None:
+    text = SCHEMA + "[[choices]]\ncost_ratio = 0\ntolerance = 0\n" * 12
+    found = refusals(text)
+    assert len(found) == 21
+    assert found[-1] == "and 15 more. Mend these first."  # 24 numbers and 11 seconds for all
+
+
+def test_another_schema_ends_the_reading() -> None:
+    text = 'schema = "evenhand.charter/9"\n[system]\nname = 3\n'
+    assert len(refusals(text)) == 1
 
 
 def test_an_unknown_role_is_refused_with_the_nearest() -> None:
@@ -440,7 +490,8 @@ def test_whatever_is_written_is_read_or_refused_in_words(line: int, value: str) 
     lines[line] = f"{key} = {value}" if equals else value
     found = read_or_refuse("\n".join(lines))
     if isinstance(found, str):
-        assert re.match(r"c\.toml, line \d+: ", found)
+        assert re.match(r"c\.toml(, line \d+: | has \d+ mistakes:\n- c\.toml, line \d+: )", found)
+        assert "nan" not in found or value == "nan"
     else:
         json.dumps(found.plain(), allow_nan=False)
         assert charter_text(found)

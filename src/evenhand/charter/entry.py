@@ -1,23 +1,29 @@
-"""One table of a charter file, read key by key; every refusal names line, value and remedy."""
+"""One table of a charter file, read key by key; every refusal names line, value and remedy.
+
+A refusal is noted and reading goes on with nothing in the value's place, so that one reading
+finds all of them.
+"""
 
 import datetime
 from collections.abc import Iterable, Iterator, Mapping
-from math import isfinite
-from typing import Any, NoReturn
+from math import isfinite, nan
+from typing import Any
 
 from evenhand.charter.lines import Path, key_lines
+from evenhand.charter.problems import Problems
 from evenhand.decisions.labels import label
-from evenhand.errors import DataError, nearest
+from evenhand.errors import nearest
 
 
 class Entry:
     """A table of the file and where it stands.
 
     Examples:
-        >>> text = "[system]\\nname = 3"
-        >>> Entry("c.toml", {"system": {"name": 3}}, text=text).table("system").text("name")
-        Traceback (most recent call last):
-        evenhand.errors.DataError: c.toml, line 2: system.name = 3 is not text. Put words in quotes.
+        >>> top = Entry("c.toml", {"system": {"name": 3}}, text="[system]\\nname = 3")
+        >>> top.table("system").text("name") is None
+        True
+        >>> print(top.problems.error())
+        c.toml, line 2: system.name = 3 is not text. Put words in quotes.
     """
 
     def __init__(
@@ -28,11 +34,13 @@ class Entry:
         text: str = "",
         path: Path = (),
         lines: Mapping[Path, int] | None = None,
+        problems: Problems | None = None,
     ) -> None:
         self.source = source
         self.data = data
         self.path = path
         self.lines = key_lines(text) if lines is None else lines
+        self.problems = Problems(source) if problems is None else problems
 
     def __contains__(self, key: str) -> bool:
         return key in self.data
@@ -40,29 +48,41 @@ class Entry:
     def __iter__(self) -> Iterator[str]:
         return iter(self.data)
 
-    def refuse(self, key: str | None, wrong: str) -> NoReturn:
-        """Raise the error of this key's value, or of the whole table where there is no key."""
+    def refuse(self, key: str | None, wrong: str) -> None:
+        """Note what is wrong with this key's value, or with the table where there is no key."""
         path = self.path if key is None else (*self.path, key)
         value = "" if key is None else f" = {shown(self.data[key])}"
-        raise DataError(f"{self._place(path)}: {_dotted(path)}{value} {wrong}")
+        self.note(path, f"{_dotted(path)}{value} {wrong}")
+
+    def note(self, path: Path, words: str) -> None:
+        """Note a refusal in these words, with the line that the path stands on."""
+        line = self._line(path)
+        place = self.source if line is None else f"{self.source}, line {line}"
+        self.problems.add(f"{place}: {words}", line=line or 0)
 
     def only(self, known: Iterable[str]) -> None:
-        """Refuse the first key that is not known."""
+        """Refuse every key that is not known."""
         names = list(known)
         for key in self.data:
             if key not in names:
-                place = self._place((*self.path, key))
                 what = f"of [{_dotted(self.path)}]" if self.path else "of a charter"
-                raise DataError(
-                    f"{place}: {key!r} is not a key {what}.{nearest(key, names)} "
-                    f"The keys are {', '.join(names)}."
+                self.note(
+                    (*self.path, key),
+                    f"{key!r} is not a key {what}.{nearest(key, names)} "
+                    f"The keys are {', '.join(names)}.",
                 )
+
+    def lacks(self, key: str) -> bool:
+        """Whether nothing is written under this key, not even something wrong."""
+        value = self.data.get(key, "")
+        return isinstance(value, str) and not value.strip()
 
     def text(self, key: str) -> str | None:
         """Words, or None where there are none yet."""
         value = self.data.get(key, "")
         if not isinstance(value, str):
             self.refuse(key, "is not text. Put words in quotes.")
+            return None
         return " ".join(value.split()) or None
 
     def texts(self, key: str) -> tuple[str, ...]:
@@ -71,6 +91,7 @@ class Entry:
         listed = [value] if isinstance(value, str) else value
         if not isinstance(listed, list | tuple) or not all(isinstance(v, str) for v in listed):
             self.refuse(key, 'is not a list of names. Write it as ["one", "another"].')
+            return ()
         return tuple(v.strip() for v in listed if v.strip())
 
     def labels(self, key: str) -> tuple[str, ...]:
@@ -79,6 +100,7 @@ class Entry:
         listed = value if isinstance(value, list | tuple) else [value]
         if not all(isinstance(v, str | int | float) for v in listed):
             self.refuse(key, 'is not a value of a column. Write it as "north" or 1.')
+            return ()
         return tuple(name for v in listed if (name := label(v)))
 
     def choice(self, key: str, known: tuple[str, ...]) -> str | None:
@@ -86,6 +108,7 @@ class Entry:
         value = self.text(key)
         if value is not None and value not in known:
             self.refuse(key, f"is not known.{nearest(value, list(known))} Write {_either(known)}.")
+            return None
         return value
 
     def flag(self, key: str) -> bool:
@@ -93,6 +116,7 @@ class Entry:
         value = self.data.get(key, False)
         if not isinstance(value, bool):
             self.refuse(key, "is neither true nor false. Write one of the two, without quotes.")
+            return False
         return value
 
     def day(self, key: str) -> datetime.date | None:
@@ -108,14 +132,17 @@ class Entry:
             return datetime.date.fromisoformat(value.strip())
         except (ValueError, AttributeError):
             self.refuse(key, f"is not a date. Write year-month-day, such as {key} = 2026-01-31.")
+            return None
 
     def number(self, key: str, remedy: str) -> float:
-        """A finite number; anything else is refused with the remedy."""
+        """A finite number; NaN where it was refused, with the remedy."""
         value = self.data[key]
         if isinstance(value, bool) or not isinstance(value, int | float):
             self.refuse(key, f"is not a number. {remedy}")
+            return nan
         if not isfinite(value):
             self.refuse(key, f"is not finite. {remedy}")
+            return nan
         return float(value)
 
     def table(self, key: str) -> "Entry":
@@ -124,32 +151,34 @@ class Entry:
         if not isinstance(value, dict):
             head = _dotted((*self.path, key))
             self.refuse(key, f"is not a table. Write [{head}] and its keys on lines of their own.")
-        return Entry(self.source, value, path=(*self.path, key), lines=self.lines)
+            value = {}
+        return self._inner(value, (*self.path, key))
 
     def tables(self, key: str) -> list["Entry"]:
         """The tables of an array, written [[key]] each."""
         value = self.data.get(key, [])
         if not isinstance(value, list) or not all(isinstance(v, dict) for v in value):
             head = _dotted((*self.path, key))
-            place = self._place((*self.path, key))
-            raise DataError(
-                f"{place}: {head} is not a list of tables. Write [[{head}]] above each of them."
+            self.note(
+                (*self.path, key),
+                f"{head} is not a list of tables. Write [[{head}]] above each of them.",
             )
-        return [
-            Entry(self.source, v, path=(*self.path, key, i), lines=self.lines)
-            for i, v in enumerate(value)
-        ]
+            return []
+        return [self._inner(v, (*self.path, key, i)) for i, v in enumerate(value)]
+
+    def _inner(self, data: Mapping[str, Any], path: Path) -> "Entry":
+        return Entry(self.source, data, path=path, lines=self.lines, problems=self.problems)
 
     @property
     def line(self) -> int | None:
         """The line on which the table starts."""
         return self.lines.get(self.path)
 
-    def _place(self, path: Path) -> str:
+    def _line(self, path: Path) -> int | None:
         # A table that only its subtables name has no line of its own: the nearest above has.
         while path and path not in self.lines:
             path = path[:-1]
-        return f"{self.source}, line {self.lines[path]}" if path else self.source
+        return self.lines[path] if path else None
 
 
 def shown(value: Any) -> str:

@@ -1,13 +1,13 @@
 """The numbers of a charter: cost ratios with their bands, limits, prevalence, truth quality."""
 
 from collections.abc import Callable, Iterable, Mapping
-from math import isfinite
+from math import isfinite, nan
 from typing import Any, TypeVar
 
 from evenhand.charter.charter import Choice, TruthQuality
 from evenhand.charter.entry import Entry
 from evenhand.charter.roles import POSITIVE_IS
-from evenhand.errors import DataError, UsageError, nearest
+from evenhand.errors import UsageError, nearest
 from evenhand.lenses.catalogue import limit_band
 
 Key = tuple[str | None, str | None]
@@ -35,15 +35,7 @@ def read_choices(top: Entry, roles: Mapping[str, Any]) -> tuple[Choice, ...]:
     for entry in top.tables("choices"):
         entry.only(_CHOICE_KEYS)
         key = whom(entry, roles.get("group", []))
-        _check_crossing(entry, key[0], roles)
-        choice = _choice(entry, key)
-        if key in found:
-            before = f", first on line {first[key]}" if first[key] else ""
-            entry.refuse(
-                None,
-                f"chooses a cost ratio for {choice.whom} a second time{before}. "
-                "Keep one of the two.",
-            )
+        choice = _choice(entry, key or (None, None))
         if choice.positive_is and positive_is and choice.positive_is != positive_is:
             entry.refuse(
                 "positive_is",
@@ -51,22 +43,41 @@ def read_choices(top: Entry, roles: Mapping[str, Any]) -> tuple[Choice, ...]:
                 "burden for the person decided about: say the same everywhere.",
             )
         positive_is = choice.positive_is or positive_is
+        if key is None:
+            continue
+        _check_crossing(entry, key[0], roles)
+        if key in found:
+            before = f", first on line {first[key]}" if first[key] else ""
+            entry.refuse(
+                None,
+                f"chooses a cost ratio for {choice.whom} a second time{before}. "
+                "Keep one of the two.",
+            )
+            continue
         found[key], first[key] = choice, entry.line
     return tuple(found.values())
 
 
-def whom(entry: Entry, groups: Iterable[str]) -> Key:
-    """The attribute and group that a table speaks of; a pair is two columns crossed, `a*b`."""
+def whom(entry: Entry, groups: Iterable[str]) -> Key | None:
+    """The attribute and group that a table speaks of, or None where that was refused.
+
+    A pair is two columns crossed, `a*b`.
+    """
+    before = len(entry.problems)
     columns, values = entry.texts("attribute"), entry.labels("group")
+    if len(entry.problems) > before:
+        return None
     known = list(groups)
     if columns and not values:
         entry.refuse(
             "attribute", "has no group beside it. Add group, or leave attribute out for everybody."
         )
+        return None
     if values and not columns and len(known) == 1:
         columns = (known[0],)
     if values and not columns:
         entry.refuse("group", 'does not say of which column. Add attribute, such as "gender".')
+        return None
     if not values:
         return None, None
     attribute, group = "*".join(columns), "*".join(values)
@@ -77,6 +88,7 @@ def whom(entry: Entry, groups: Iterable[str]) -> Key:
             f"names too few values for {attribute}. Write one for each column, in the same order: "
             f'"{"*".join("abcdefgh"[:crossed])}".',
         )
+        return None
     return attribute, group
 
 
@@ -85,6 +97,7 @@ def _check_crossing(entry: Entry, attribute: str | None, roles: Mapping[str, Any
     columns = roles.get("group", [])
     if attribute is None or not columns or "attribute" not in entry:
         return
+    formed = "*".join(columns)
     if "*" not in attribute:
         if attribute not in columns:
             entry.refuse(
@@ -92,30 +105,21 @@ def _check_crossing(entry: Entry, attribute: str | None, roles: Mapping[str, Any
                 f"is not a group column of [roles].{nearest(attribute, columns)} "
                 f"They are {', '.join(columns)}.",
             )
-        return
-    formed = "*".join(columns)
-    if attribute != formed:
+    elif attribute != formed:
         entry.refuse(
             "attribute",
             f"is not how [roles] crosses its group columns, which gives {formed}. "
             "Write the columns in the same order in both places.",
         )
-    if roles.get("crossed") is False:
+    elif roles.get("crossed") is False:
         entry.refuse(
             "attribute", "is a pair, but [roles] says crossed = false. Set crossed = true."
         )
 
 
 def _choice(entry: Entry, key: Key) -> Choice:
-    if "cost_ratio" not in entry:
-        entry.refuse(None, f"has no cost_ratio. {RATIO}.")
-    remedy = f"{RATIO}, or 0.333 where one false positive counts as 3 false negatives."
-    ratio = entry.number("cost_ratio", remedy)
-    if ratio <= 0:
-        kind = "negative" if ratio < 0 else "zero"
-        entry.refuse(
-            "cost_ratio", f"is {kind}, as if a mistake were free or wished for. {RATIO}, above 0."
-        )
+    """One choice; NaN stands for numbers that were refused."""
+    ratio = _ratio(entry)
     low, high = _band(entry, ratio)
     decided_on, review_by = entry.day("decided_on"), entry.day("review_by")
     if decided_on and review_by and review_by <= decided_on:
@@ -136,42 +140,60 @@ def _choice(entry: Entry, key: Key) -> Choice:
     )
 
 
+def _ratio(entry: Entry) -> float:
+    if "cost_ratio" not in entry:
+        entry.refuse(None, f"has no cost_ratio. {RATIO}.")
+        return nan
+    remedy = f"{RATIO}, or 0.333 where one false positive counts as 3 false negatives."
+    ratio = entry.number("cost_ratio", remedy)
+    if ratio <= 0:
+        kind = "negative" if ratio < 0 else "zero"
+        entry.refuse(
+            "cost_ratio", f"is {kind}, as if a mistake were free or wished for. {RATIO}, above 0."
+        )
+        return nan
+    return ratio
+
+
 def _band(entry: Entry, ratio: float) -> tuple[float, float]:
     """The tolerated band: c/f … f·c for a factor f, or both ends as given."""
     if "tolerance" not in entry:
         entry.refuse(None, f"has no tolerance. {_FACTOR}")
+        return nan, nan
     given = entry.data["tolerance"]
     if not isinstance(given, list):
         factor = entry.number("tolerance", _FACTOR)
         if factor <= 1:
             entry.refuse("tolerance", f"leaves no room around the cost ratio. {_FACTOR}")
-        return ratio / factor, ratio * factor
+        return ratio / (factor or nan), ratio * factor
     ends = [v for v in given if isinstance(v, int | float) and not isinstance(v, bool)]
     if len(ends) != 2 or len(given) != 2 or not all(isfinite(v) for v in ends):
         entry.refuse("tolerance", f"is not a band of two numbers. {_FACTOR}")
+        return nan, nan
     low, high = float(ends[0]), float(ends[1])
     if not 0 < low < high:
         entry.refuse("tolerance", "is not a band. Write the lower end first, above 0.")
-    if not low <= ratio <= high:
+    elif ratio < low or ratio > high:
         entry.refuse("tolerance", f"does not hold the chosen cost ratio {ratio:g}. Widen the band.")
     return low, high
 
 
 def read_limits(entry: Entry, *, chosen: bool) -> dict[str, tuple[float, float]]:
     """Bands for other measures, by the rules of `--limit`."""
-    found = {}
+    found: dict[str, tuple[float, float]] = {}
     for name in entry:
         if chosen and name in ("cost_ratio", "implied_threshold"):
             entry.refuse(
                 name, "says again what [[choices]] says. Change the tolerance there, and drop this."
             )
+            continue
         value = entry.data[name]
         text = ":".join(map(str, value)) if isinstance(value, list) else str(value)
         try:
             found[name] = limit_band(name, text)
         except UsageError as error:
-            place = f"{entry.source}, line {entry.lines.get((*entry.path, name), '?')}"
-            raise DataError(f"{place}: {error}") from None
+            entry.note((*entry.path, name), str(error))
+            continue
         if not isfinite(found[name][0]):
             entry.refuse(
                 name, "has no lower end, so nothing could be judged. Write a number such as 0.05."
@@ -185,7 +207,7 @@ def read_prevalence(entry: Entry) -> dict[Key, float]:
 
     def share(table: Entry, key: str) -> float:
         value = table.number(key, remedy)
-        if not 0 < value < 1:
+        if value <= 0 or value >= 1:
             table.refuse(key, f"is not a share. {remedy}")
         return value
 
@@ -199,13 +221,16 @@ def read_truth_quality(entry: Entry) -> dict[Key, TruthQuality]:
     def quality(table: Entry, key: str) -> TruthQuality:
         one = table.table(key)
         one.only(TruthQuality.__slots__)
-        shares = {}
-        for name in TruthQuality.__slots__:
+        shares = dict.fromkeys(TruthQuality.__slots__, nan)
+        for name in shares:
             if name not in one:
-                table.refuse(key, f"has no {name}. Give both sensitivity and specificity.")
+                if isinstance(table.data[key], dict):
+                    table.refuse(key, f"has no {name}. Give both sensitivity and specificity.")
+                continue
             shares[name] = one.number(name, remedy)
-            if not 0 < shares[name] <= 1:
+            if shares[name] <= 0 or shares[name] > 1:
                 one.refuse(name, f"is not a share. {remedy}")
+                shares[name] = nan
         found = TruthQuality(**shares)
         if found.sensitivity + found.specificity <= 1:
             table.refuse(
@@ -229,6 +254,7 @@ def _by_group(entry: Entry, read: Callable[[Entry, str], Value]) -> dict[Key, Va
                 f"is not a table. Write all = … for everybody, or [{head}.{attribute}] with a line "
                 "for each group.",
             )
+            continue
         table = entry.table(attribute)
         for group in table:
             found[attribute, group] = read(table, group)

@@ -82,7 +82,7 @@ def parse_charter(text: str, *, source: str = "charter") -> Charter:
     choices = read_choices(top, roles)
     # A choice for a pair is a wish to see the pairs.
     crossed = {"crossed": True} if any("*" in (c.attribute or "") for c in choices) else {}
-    return Charter(
+    charter = Charter(
         source=source,
         system=_system(top.table("system")),
         layers={name: _layer(top.table(name)) for name in LAYERS},
@@ -94,15 +94,19 @@ def parse_charter(text: str, *, source: str = "charter") -> Charter:
         truth_quality=read_truth_quality(top.table("truth_quality")),
         roles=roles | crossed,
     )
+    if top.problems:
+        raise top.problems.error()
+    return charter
 
 
 def _check_schema(top: Entry) -> None:
-    remedy = f'Write schema = "{SCHEMA}" as its first line.'
     if "schema" not in top:
-        raise DataError(f"{top.source} has no schema. {remedy}")
-    schema = top.data["schema"]
-    if schema != SCHEMA:
+        top.problems.add(
+            f'{top.source} has no schema. Write schema = "{SCHEMA}" as its first line.'
+        )
+    elif top.data["schema"] != SCHEMA:
         top.refuse("schema", f'is not a schema that this version reads. It reads "{SCHEMA}".')
+        raise top.problems.error()  # another schema may mean other things by the same keys
 
 
 def _invalid(source: str, text: str, reason: str) -> DataError:
@@ -180,13 +184,13 @@ def _stakeholders(top: Entry) -> tuple[Stakeholder, ...]:
     for entry in top.tables("stakeholders"):
         entry.only(("name", "interest", "consulted"))
         name = entry.text("name")
-        if name is None:
+        interest, consulted = entry.text("interest"), entry.flag("consulted")
+        if entry.lacks("name"):
             entry.refuse(None, 'has no name. Add one, such as name = "people who comment".')
-        if name in found:
+        elif name in found:
             entry.refuse("name", "is listed twice. Keep one of the two.")
-        found[name] = Stakeholder(
-            name=name, interest=entry.text("interest"), consulted=entry.flag("consulted")
-        )
+        elif name is not None:
+            found[name] = Stakeholder(name=name, interest=interest, consulted=consulted)
     return tuple(found.values())
 
 
@@ -195,29 +199,30 @@ def _catalogue(top: Entry, known: list[str], groups: list[str]) -> tuple[Consequ
     for entry in top.tables("catalogue"):
         entry.only(("outcome", "kind", "borne_by", "what", "attribute", "group"))
         outcome, bearer = entry.choice("outcome", OUTCOMES), entry.text("borne_by")
-        what = entry.text("what")
-        if outcome is None:
+        what, kind = entry.text("what"), entry.choice("kind", _KINDS)
+        if entry.lacks("outcome"):
             listed = ", ".join(OUTCOMES)
             entry.refuse(None, f"does not say which outcome it is about. Add one of {listed}.")
-        if bearer is None:
+        if entry.lacks("borne_by"):
             entry.refuse(None, "does not say who bears it. Add borne_by and a stakeholder.")
-        if what is None:
-            entry.refuse(None, "does not say what happens to them. Add what, in words.")
-        if known and bearer not in known:
+        elif bearer is not None and known and bearer not in known:
             hint = nearest(bearer, known)
             entry.refuse(
                 "borne_by", f"is not a stakeholder.{hint} Add them under [[stakeholders]]."
             )
-        usual = "cost" if outcome.startswith("false") else "benefit"
-        attribute, group = whom(entry, groups)
+        if entry.lacks("what"):
+            entry.refuse(None, "does not say what happens to them. Add what, in words.")
+        about = whom(entry, groups)
+        if outcome is None or bearer is None or what is None or about is None:
+            continue
         found.append(
             Consequence(
                 outcome=outcome,
-                kind=entry.choice("kind", _KINDS) or usual,
+                kind=kind or ("cost" if outcome.startswith("false") else "benefit"),
                 borne_by=bearer,
                 what=what,
-                attribute=attribute,
-                group=group,
+                attribute=about[0],
+                group=about[1],
             )
         )
     return tuple(found)

@@ -17,7 +17,7 @@ def read_charter_roles(entry: Entry) -> dict[str, Any]:
     entry.only(Roles.__slots__)
     found: dict[str, Any] = {}
     for key in entry:
-        value = _role(entry, key)
+        value = _role(entry, key) if key in Roles.__slots__ else None
         if value not in (None, (), [], {}):
             found[key] = value
     return found
@@ -37,6 +37,7 @@ def _role(entry: Entry, key: str) -> Any:
         if isinstance(value, str | int | float):
             return label(value) or None
         entry.refuse(key, "is not a value. Write the value that counts as positive.")
+        return None
     if key == "stratum_edges":
         return _edges(entry, key)
     if key == "threshold":
@@ -56,6 +57,7 @@ def _edges(entry: Entry, key: str) -> list[float]:
     )
     if not numbers:
         entry.refuse(key, "is not a list of numbers. Write it as [18, 30, 65].")
+        return []
     return [float(v) for v in value]
 
 
