@@ -42,7 +42,23 @@ ROLES: list[tuple[dict[str, Any], str]] = [
     ({"group": "gendre"}, "group='gendre' is not a column of the table. Did you mean 'gender'?"),
     ({"truth": "why"}, "truth='why' is not a column of the table."),
     ({"treuth": "y"}, "'treuth' is not a role. Did you mean 'truth'?"),
-    ({"group": None}, "No group is named. Say which column holds it, such as group='gender'."),
+    (
+        {"group": None},
+        "No group is named. Say which column holds it, such as group='gender' (--group). "
+        "The columns are y, d, gender, s, w, id.",
+    ),
+    (
+        {"decision": "y"},
+        "decision='y' is also the truth, so there is nothing to compare. Name two columns.",
+    ),
+    (
+        {"group": ["gender", "y"]},
+        "group='y' is also the truth, so there is nothing to compare. Name two columns.",
+    ),
+    (
+        {"stratum": "gender"},
+        "group='gender' is also the stratum, so there is nothing to compare. Name two columns.",
+    ),
     (
         {"group": ["gender", "gender"]},
         "group='gender' is given twice. Name each group column once.",
@@ -194,7 +210,7 @@ def test_files_of_the_wrong_kind(tmp_path: Path) -> None:
     (tmp_path / "head.csv").write_text("y,d,gender\n")
     refused(
         DataError,
-        "Nothing is left to measure for group='gender': no row has both a group and a decision.",
+        f"Nothing is left to measure: '{tmp_path / 'head.csv'}' has no rows.",
         tmp_path / "head.csv",
     )
     GOOD.write_parquet(tmp_path / "a.parquet")
@@ -414,7 +430,8 @@ def test_nulls_everywhere() -> None:
     for column in ("d", "gender"):
         kind = GOOD.schema[column]
         refused(DataError, nothing, GOOD.with_columns(pl.lit(None, dtype=kind).alias(column)))
-    refused(DataError, nothing, GOOD.head(0))
+    empty = "Nothing is left to measure: 'polars table' has no rows."
+    refused(DataError, empty, GOOD.head(0))
     unknown = audited(GOOD.with_columns(y=pl.lit(None, dtype=pl.Int64)))
     assert unknown.data["excluded"] == [
         {"reason": "no truth (kept for selection rates)", "rows": 200}

@@ -61,3 +61,17 @@ def spellings(label: str) -> list[str]:
     if label.lstrip("-").isdigit():
         words.append(f"{label}.0")
     return words + {"1": ["true", "True"], "0": ["false", "False"]}.get(label, [])
+
+
+def as_in_numbers(text: str) -> str:
+    """The label of a value that was written as text, where its column holds numbers or booleans.
+
+    Examples:
+        >>> [as_in_numbers(t) for t in ("1.0", "true", "0.50", "<rest>")]
+        ['1', '1', '0.5', '<rest>']
+    """
+    try:
+        number = {"true": 1.0, "false": 0.0}.get(text.lower())
+        return label(float(text) if number is None else number) or text
+    except ValueError:
+        return text

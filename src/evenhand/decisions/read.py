@@ -69,6 +69,8 @@ def open_files(paths: Sequence[Path], *, engine: str, spark_master: str) -> tupl
     source = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     openers = {"polars": _open_polars, "duckdb": _open_duckdb, "spark": _open_spark}
     kind = kinds.pop()
+    if kind == "csv":
+        _check_header(paths[0])
     try:
         native = openers[engine]([str(path) for path in paths], kind, spark_master)
         frame: Frame = nw.from_native(native).lazy()
@@ -82,6 +84,21 @@ def open_files(paths: Sequence[Path], *, engine: str, spark_master: str) -> tupl
     return frame, source, engine
 
 
+def _check_header(path: Path) -> None:
+    """Refuse a column name that stands twice: each engine would rename it in its own way."""
+    import csv
+    import gzip
+
+    try:
+        with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as file:
+            names = next(csv.reader(file), [])
+    except (OSError, EOFError, UnicodeDecodeError, csv.Error):
+        return  # the engine will say what is wrong with it
+    twice = [name for name in names if name and names.count(name) > 1]
+    if twice:
+        raise DataError(f"'{path}' has two columns named {twice[0]!r}. Rename one of them.")
+
+
 def unreadable(source: str, kind: str, error: Exception) -> DataError:
     """The error of a file that cannot be read, with the engine's first line as the reason."""
     text = str(error).strip()
@@ -90,6 +107,9 @@ def unreadable(source: str, kind: str, error: Exception) -> DataError:
     label = names.get(kind, kind)
     if kind == "csv" and "utf" in text.lower():
         hint = "Save it as UTF-8 and try again."
+    elif any(word in text for word in ("type mismatch", "find column", "schema names differ")):
+        reason = reason.partition(", hint:")[0].partition(", consider")[0]
+        hint = "Give files with the same columns, each of one type."
     else:
         hint = "It may be damaged, truncated or of another format."
     return DataError(f"'{source}' cannot be read as {label}: {reason.rstrip('.')}. {hint}")
@@ -99,6 +119,8 @@ def _expand(data: Sequence[Any]) -> list[Path]:
     paths: list[Path] = []
     for item in data:
         text = str(item)
+        if text in {"-", "/dev/stdin"}:
+            raise UsageError("A table is read from files, not from standard input. Save it first.")
         if any(mark in text for mark in "*?["):
             found = sorted(glob(text))
             if not found:
@@ -110,6 +132,11 @@ def _expand(data: Sequence[Any]) -> list[Path]:
             raise DataError(f"There is no file '{text}'.{nearest(Path(text).name, siblings)}")
         else:
             paths.append(Path(text))
+    seen: set[Path] = set()
+    for path in paths:
+        if path.resolve() in seen:
+            raise UsageError(f"'{path}' is given twice, so its rows would count twice.")
+        seen.add(path.resolve())
     return paths
 
 
@@ -132,7 +159,9 @@ def _open_polars(paths: list[str], kind: str, _: str) -> Any:
     import polars as pl
 
     if kind == "parquet":
-        return pl.scan_parquet([f"{p}/**/*.parquet" if Path(p).is_dir() else p for p in paths])
+        files = [f"{p}/**/*.parquet" if Path(p).is_dir() else p for p in paths]
+        # The first file says which columns there are; more of them in another are not needed.
+        return pl.scan_parquet(files, extra_columns="ignore")
     if kind == "arrow":
         return pl.scan_ipc(paths)
     if kind == "csv":
@@ -212,6 +241,8 @@ def _from_frame(data: Any) -> tuple[Frame, str, str]:
             f"data of type {type(data).__name__} is not a table. Give a path, a pandas, Polars, "
             "PyArrow, DuckDB or Spark table, or a dict of arrays."
         ) from None
+    except nw.exceptions.DuplicateError:
+        raise DataError("Two columns of the table have one name. Rename one of them.") from None
     name = str(frame.implementation).lower()
     source = f"{name} table"
     if name == "pyarrow":
@@ -234,6 +265,8 @@ def _from_pandas(table: Any) -> Any:
 
     columns: dict[str, Any] = {}
     for name in table.columns:
+        if str(name) in columns:
+            raise DataError(f"Two columns of the table are named {str(name)!r}. Rename one.")
         try:
             columns[str(name)] = pl.from_pandas(table[name])
         except ImportError:

@@ -1,10 +1,10 @@
 """What each column of the table is for, checked once at the door."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from evenhand.decisions.labels import label
+from evenhand.decisions.labels import as_in_numbers, label
 from evenhand.errors import UsageError, nearest
 
 MISSING_POLICIES = ("drop", "group", "error")
@@ -127,10 +127,31 @@ def find_roles(columns: Sequence[str], **given: Any) -> Roles:
     return roles
 
 
+def spelled(roles: Roles, *, numbers: Collection[str]) -> Roles:
+    """The roles with values named as results name them: in a column of `numbers` 1.0 is 1.
+
+    Examples:
+        >>> roles = find_roles(["y", "d", "g"], decision="d", group="g", reference="True")
+        >>> dict(spelled(roles, numbers={"g"}).reference)
+        {'g': '1'}
+    """
+    reference = {
+        name: as_in_numbers(value) if name in numbers else value
+        for name, value in roles.reference.items()
+    }
+    changed: dict[str, Any] = {"reference": reference}
+    if isinstance(roles.threshold, Mapping) and set(roles.group[:1]) & set(numbers):
+        changed["threshold"] = {as_in_numbers(name): t for name, t in roles.threshold.items()}
+    classes = {column for column in (roles.truth, roles.decision) if column}
+    if roles.positive is not None and classes and classes <= set(numbers):
+        changed["positive"] = as_in_numbers(roles.positive)
+    return replace(roles, **changed)
+
+
 def _references(reference: Any, group: tuple[str, ...]) -> dict[str, str]:
-    if isinstance(reference, str):
-        return dict.fromkeys(group, reference)
-    return {str(name): str(value) for name, value in dict(reference).items()}
+    if not isinstance(reference, Mapping):
+        return dict.fromkeys(group, str(label(reference)))
+    return {str(name): str(label(value)) for name, value in reference.items()}
 
 
 def _wide_scores(columns: list[str], scores: Any) -> dict[str, str]:
@@ -165,9 +186,26 @@ def _rule(given: dict[str, Any]) -> str | None:
     return None
 
 
+def _check_apart(roles: Roles) -> None:
+    """Refuses one column in two roles that only make sense apart."""
+    pairs = [("decision", roles.decision, "truth", roles.truth)]
+    for role in ("truth", "decision", "stratum"):
+        pairs += [("group", group, role, getattr(roles, role)) for group in roles.group]
+    for one, column, other, same in pairs:
+        if column is not None and column == same:
+            raise UsageError(
+                f"{one}={column!r} is also the {other}, so there is nothing to compare. "
+                "Name two columns."
+            )
+
+
 def _check(roles: Roles, columns: list[str]) -> None:
     if not roles.group and not roles.counterfactual and not roles.labeler:
-        raise UsageError("No group is named. Say which column holds it, such as group='gender'.")
+        shown = ", ".join(columns[:8]) + ", …" * (len(columns) > 8)
+        raise UsageError(
+            "No group is named. Say which column holds it, such as group='gender' (--group). "
+            f"The columns are {shown}."
+        )
     named = [(role, getattr(roles, role)) for role in COLUMN_ROLES]
     named += [("group", column) for column in roles.group]
     named += [("scores", column) for column in roles.scores.values()]
@@ -184,6 +222,7 @@ def _check(roles: Roles, columns: list[str]) -> None:
     repeated = {c for c in roles.group if roles.group.count(c) > 1}
     if repeated:
         raise UsageError(f"group={min(repeated)!r} is given twice. Name each group column once.")
+    _check_apart(roles)
     if roles.missing not in MISSING_POLICIES:
         raise UsageError(
             f"missing={roles.missing!r} is not a policy. "

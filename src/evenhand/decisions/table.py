@@ -10,7 +10,7 @@ import narwhals as nw
 
 from evenhand.decisions.labels import MISSING, label, spellings
 from evenhand.decisions.read import Frame, open_table, unreadable
-from evenhand.decisions.roles import Attribute, Roles, find_roles
+from evenhand.decisions.roles import REFERENCES, Attribute, Roles, find_roles, spelled
 from evenhand.decisions.tally import Tally
 from evenhand.errors import DataError, EvenhandError, UsageError, nearest
 
@@ -56,9 +56,15 @@ class Decisions:
         if unknown:
             name = min(unknown)
             raise UsageError(f"{name!r} is not a role.{nearest(name, list(Roles.__slots__))}")
-        self.roles = find_roles(self.columns, **roles)
+        kinds = self.frame.collect_schema().items()
+        numbers = {name for name, kind in kinds if kind.is_numeric() or kind == nw.Boolean}
+        self.roles = spelled(find_roles(self.columns, **roles), numbers=numbers)
         self._check_types()
         self._check_groups()
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{name}={value!r}" for name, value in self.roles.used().items())
+        return f"Decisions({self.source!r}, {told})"
 
     @classmethod
     def from_arrays(cls, truth: Any = None, decision: Any = None, **rest: Any) -> Self:
@@ -228,11 +234,19 @@ class Decisions:
         names: list[list[str | None]] = []
         for part in parts:
             labels = [*tally.labels[part], MISSING if self.roles.missing == "group" else None]
+            # A star joins the values of crossed columns, so one within a value must not.
+            if len(parts) > 1:
+                labels = [f"'{name}'" if name and "*" in name else name for name in labels]
             names.append([labels[code] for code in tally.codes[part]])
         joined = [None if None in cell else "*".join(map(str, cell)) for cell in zip(*names)]
         keys = Tally.of({"group": joined}, {"n": tally.sums["n"].tolist()})
         if len(keys.labels["group"]) > MOST_GROUPS:
             raise self._too_many(attribute.name, f"{len(keys.labels['group']):,}")
+        for name in sorted(set(REFERENCES) & set(keys.labels["group"])):
+            raise DataError(
+                f"group={attribute.name!r} holds '{name}', which results use for a comparison. "
+                "Give that group another name."
+            )
         rest = [k for k in tally.labels if k not in parts]
         return Tally(
             labels={"group": keys.labels["group"], **{k: tally.labels[k] for k in rest}},
@@ -372,14 +386,24 @@ class Decisions:
 
     def _check_groups(self) -> None:
         """Refuse an id column before it is tallied: a look at the first rows is enough."""
-        if not self.roles.group:
+        stratum = None if self.roles.stratum_edges else self.roles.stratum
+        columns = [*self.roles.group, *([stratum] if stratum else [])]
+        if not columns:
             return
-        head = self.collect(self.frame.select(*self.roles.group).head(LOOK_AHEAD))
-        for column in self.roles.group:
+        head = self.collect(self.frame.select(*columns).head(LOOK_AHEAD))
+        if not head[columns[0]]:
+            raise DataError(f"Nothing is left to measure: '{self.source}' has no rows.")
+        for column in columns:
             distinct = len({label(value) for value in set(head[column])})
-            if distinct > MOST_GROUPS:
-                seen = f"{distinct:,} among the first {len(head[column]):,} rows"
+            seen = f"{distinct:,} among the first {len(head[column]):,} rows"
+            if distinct > MOST_GROUPS and column != stratum:
                 raise self._too_many(column, seen)
+            if distinct > MOST_GROUPS:
+                raise DataError(
+                    f"stratum={column!r} has more than {MOST_GROUPS:,} values ({seen}). Cut "
+                    "numbers into a few with stratum_edges (--stratum-edges 18,30,65), or name "
+                    "another column."
+                )
 
     def _too_many(self, column: str, seen: str) -> DataError:
         return DataError(
