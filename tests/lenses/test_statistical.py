@@ -11,9 +11,11 @@ import pytest
 import evenhand as eh
 from evenhand.decisions.tally import Tally
 from evenhand.lenses import statistical
+from evenhand.lenses.confusion import DISJOINT, RATE_CELLS, class_covariance
 from evenhand.lenses.lens import Options
 from evenhand.lenses.rows import Rows
 from evenhand.simulate.moderation import moderation
+from evenhand.stats.families import rate_covariance
 from evenhand.stats.rates import koopman, miettinen_nurminen_p, newcombe, wilson
 
 FOLDER = Path(__file__).parents[1] / "oracles"
@@ -430,3 +432,27 @@ def test_what_the_lens_lacks() -> None:
     assert statistical.lacks(eh.Decisions(table, group="a", decision="b")) is None
     assert statistical.lacks(eh.Decisions(table, group="a", truth="a", score="b")) is None
     assert Options().level == 0.95
+
+
+@pytest.mark.parametrize("size", [2, 3, 7])
+def test_classes_move_together_as_the_counts_say(size) -> None:
+    """The closed form for one class against the rest equals the sum over cells of influences."""
+    generator = np.random.default_rng(size)
+    counts = generator.integers(0, 40, (4, size + 1, size)).astype(float)
+    counts[3] = 0
+    truth, decision = np.indices((size + 1, size)).reshape(2, -1)
+    for rate, (hits, cases) in RATE_CELLS.items():
+        tops, bottoms = [], []
+        for name in range(size):
+            state = np.where(truth == size, 2, (truth == name).astype(int))
+            decided = (decision == name).astype(int)
+            tops.append(np.array(hits)[state, decided])
+            bottoms.append(np.array(cases)[state, decided])
+        expected = rate_covariance(counts.reshape(4, -1), numerators=tops, denominators=bottoms)
+        if rate in DISJOINT:
+            apart = expected * (1 - np.eye(size))
+            assert np.nanmax(np.abs(apart)) == 0
+        elif rate != "true_negative_rate":
+            found = class_covariance(counts, rate)
+            assert found == pytest.approx(expected, abs=1e-15, nan_ok=True)
+            assert np.isnan(found[3]).all()

@@ -118,14 +118,40 @@ def test_gaussian_family_agrees_with_the_count_bootstrap() -> None:
     denominators = np.ones_like(numerators)
     covariance = families.rate_covariance(table, numerators=numerators, denominators=denominators)
     errors = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
-    normals = families.group_normals(families.correlation(covariance), draws=8000, seed=2)
-    gaussian = families.gap_statistics(normals, errors=errors, reference=0)
+    correlations = families.correlation(covariance)
+    q_gaussian = families.gap_quantile(correlations, errors=errors, reference=0, draws=8000, seed=2)
     drawn = count_bootstrap(table, draws=8000, seed=3)
     drawn_rates = (drawn @ numerators.T) / (drawn @ denominators.T)
     rates = (table @ numerators.T) / (table @ denominators.T)
     gaps = (drawn_rates - drawn_rates[:, :1]) - (rates - rates[:1])
     bootstrap = gaps[:, 1:] / np.hypot(errors[1:], errors[0])
-    q_gaussian = families.max_t_quantile(gaussian, level=0.95)
     q_bootstrap = families.max_t_quantile(bootstrap, level=0.95)
     assert q_gaussian == pytest.approx(q_bootstrap, abs=0.06)
     assert critical(0.95) < q_gaussian < families.bonferroni(0.95, members=(groups - 1) * classes)
+
+
+def test_gaps_to_one_group_are_those_of_plain_draws() -> None:
+    """The same draws taken apart in plain NumPy, with a gap of no error and one never moving."""
+    generator = np.random.default_rng(4)
+    roots = generator.normal(size=(5, 3, 6))
+    correlations = families.correlation(roots @ roots.transpose(0, 2, 1))
+    errors = generator.uniform(0.01, 0.1, (5, 3))
+    errors[2, 1] = np.nan
+    errors[[1, 3], 2] = 0.0
+    found = families.gap_quantile(correlations, errors=errors, reference=3, draws=700, seed=6)
+    normals = families.group_normals(correlations, draws=700, seed=6)
+    others = [0, 1, 2, 4]
+    gaps = normals[:, others] * errors[others] - normals[:, [3]] * errors[3]
+    with np.errstate(invalid="ignore"):
+        statistics = gaps / np.hypot(errors[others], errors[3])
+    assert np.isnan(statistics).any(axis=0).sum() == 2
+    assert found == pytest.approx(families.max_t_quantile(statistics), abs=1e-5)
+
+
+def test_gaps_of_independent_rates_have_dunnetts_quantile() -> None:
+    """Three groups against a fourth of the same size: Dunnett's two-sided 5 % point is 2.349."""
+    independent = np.broadcast_to(np.eye(1), (4, 1, 1))
+    q = families.gap_quantile(independent, errors=np.ones((4, 1)), reference=0, draws=200_000)
+    assert q == pytest.approx(2.349, abs=0.01)
+    only = families.gap_quantile(independent[:2], errors=np.ones((2, 1)), reference=1)
+    assert only == critical(0.95)

@@ -154,6 +154,31 @@ def test_koopman_equals_statsmodels(counts) -> None:
     assert rates.koopman(*counts, z=Z) == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.parametrize("most", [4, 60, 5_000, 10_000_000])
+def test_koopman_limits_lie_where_the_score_reaches_z(most) -> None:
+    """Quick steps and brackets end at the same place: there the score is z, to the last digits."""
+    generator = np.random.default_rng(most)
+    n1, n2 = generator.integers(1, most + 1, (2, 500)).astype(float)
+    k1, k2 = (np.floor(generator.random(500) ** 3 * (n + 1)) for n in (n1, n2))
+    z = np.where(generator.random(500) < 0.5, Z, 3.9)
+    low, high = rates.koopman(k1, n1, k2, n2, z=z)
+    assert ((low == 0) == (k1 == 0)).all()
+    assert (np.isinf(high) == (k2 == 0)).all()
+
+    def plain_score(ratio):
+        linear = ratio * (n1 + k2) + k1 + n2
+        root = np.sqrt(np.maximum(linear**2 - 4 * ratio * (n1 + n2) * (k1 + k2), 0))
+        p2 = 2 * (k1 + k2) / (linear + root)
+        p1 = np.minimum(ratio * p2, 1)
+        variance = p1 * (1 - p1) / n1 + ratio**2 * p2 * (1 - np.minimum(p2, 1)) / n2
+        with np.errstate(all="ignore"):
+            return np.abs(k1 / n1 - ratio * k2 / n2) / np.sqrt(variance)
+
+    for limit, defined in ((low, k1 > 0), (high, k2 > 0)):
+        reached = plain_score(np.where(defined, limit, 1.0))[defined]
+        assert reached == pytest.approx(z[defined], abs=1e-6)
+
+
 def test_koopman_where_everybody_is_a_hit() -> None:
     # 10/10 against 10/10: the score is n·(θ − 1), so the upper limit is 1 + z²/10
     low, high = rates.koopman(10, 10, 10, 10, z=Z)

@@ -3,19 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenhand.lenses.confusion import Confusion
 from evenhand.lenses.group_rates import GroupRates
 from evenhand.lenses.rows import Column, Rows, choose, words
 from evenhand.stats.estimate import FloatArray, critical
-from evenhand.stats.families import (
-    benjamini_hochberg,
-    gap_statistics,
-    group_normals,
-    max_t_quantile,
-    sidak,
-)
+from evenhand.stats.families import benjamini_hochberg, gap_quantile, sidak
 from evenhand.stats.rates import koopman, miettinen_nurminen_p, newcombe, wilson
 
 DRAWS = 1_000
@@ -58,19 +51,26 @@ class Setting:
 
 
 class Noise:
-    """Normal draws with the law of the estimates, by (draw, group, class), drawn once per rate."""
+    """Critical values of gaps to one group, from the law of the estimates; each found once."""
 
     def __init__(self, table: Confusion, setting: Setting) -> None:
         self.table, self.setting = table, setting
-        self._drawn: dict[tuple[str, int], NDArray[np.float32]] = {}
+        self._found: dict[tuple[str, int, int], float] = {}
 
-    def draws(self, rate: str, stratum: int) -> NDArray[np.float32]:
-        """The draws of one rate; rates that mirror each other share them."""
-        key = (MIRRORS.get(rate, rate), stratum)
-        if key not in self._drawn:
-            correlations = self.table.correlations(*key)
-            self._drawn[key] = group_normals(correlations, draws=DRAWS, seed=self.setting.seed)
-        return self._drawn[key]
+    def quantile(self, rate: str, stratum: int, *, errors: FloatArray, reference: int) -> float:
+        """The quantile of max|t| over groups and classes; mirrored rates share it."""
+        source = MIRRORS.get(rate, rate)
+        key = (source, stratum, reference)
+        if key not in self._found:
+            self._found[key] = gap_quantile(
+                self.table.correlations(source, stratum),
+                errors=errors,
+                reference=reference,
+                level=self.setting.level,
+                draws=DRAWS,
+                seed=self.setting.seed,
+            )
+        return self._found[key]
 
 
 def rate_rows(setting: Setting, rate: str, rates: GroupRates) -> Rows:
@@ -201,10 +201,7 @@ def _family(setting: Setting, pairing: Pairing, noise: Noise, rate: str) -> Floa
     own, theirs = (np.sqrt(side.variance) for side in (pairing.group, pairing.reference))
     errors = np.insert(own, place, theirs[:, 0], axis=1)
     found = [
-        max_t_quantile(
-            gap_statistics(noise.draws(rate, stratum), errors=errors[stratum], reference=place),
-            level=setting.level,
-        )
+        noise.quantile(rate, stratum, errors=errors[stratum], reference=place)
         for stratum in range(len(setting.strata))
     ]
     return np.array(found).reshape(-1, 1, 1)

@@ -9,7 +9,7 @@ from evenhand.decisions.roles import Roles
 from evenhand.decisions.tally import Tally
 from evenhand.errors import UsageError, nearest
 from evenhand.stats.estimate import FloatArray
-from evenhand.stats.families import correlation, rate_covariance
+from evenhand.stats.families import correlation
 
 # Rows: truth is another class, is the class, is unknown. Columns: decided for the class or not.
 NEGATIVE, POSITIVE, UNKNOWN = 0, 1, 2
@@ -28,6 +28,8 @@ RATE_CELLS: dict[str, tuple[list[list[int]], list[list[int]]]] = {
 # Beyond this many classes the joint law of a table is costly; independence is then assumed,
 # which makes the family's critical value a little larger than it need be.
 MOST_JOINT_CLASSES = 60
+# Rates of different classes that are read off different rows.
+DISJOINT = frozenset({"true_positive_rate", "false_negative_rate", "precision"})
 KEPT = ("truth", "stratum")
 # Keys without which a row says nothing: its weight, its scores, its cluster.
 NEEDED = ("weighed", "scored", "cluster")
@@ -61,24 +63,45 @@ class Confusion:
     def correlations(self, rate: str, stratum: int) -> FloatArray:
         """How estimates of a rate move together over classes: (groups, classes, classes)."""
         size = len(self.classes)
-        independent = rate in {"true_positive_rate", "false_negative_rate"}
-        if self.joint is None or independent or size > MOST_JOINT_CLASSES:
+        if self.joint is None or rate in DISJOINT or size > MOST_JOINT_CLASSES:
             return np.broadcast_to(np.eye(size), (len(self.groups), size, size))
-        truth_classes, decided_classes = self.joint.shape[2:]
-        truth = np.arange(truth_classes)[:, None, None]
-        decided = np.arange(decided_classes)[None, :, None]
-        wanted = np.arange(size)
-        state = np.where(truth == size, UNKNOWN, (truth == wanted).astype(int))
-        state, chosen = np.broadcast_arrays(state, (decided == wanted).astype(int))
-        hits, cases = (np.array(mask)[state, chosen] for mask in RATE_CELLS[rate])
-        table = self.joint[stratum].reshape(len(self.groups), -1)
-        return correlation(
-            rate_covariance(
-                table,
-                numerators=hits.reshape(-1, size).T,
-                denominators=cases.reshape(-1, size).T,
-            )
-        )
+        return correlation(class_covariance(self.joint[stratum], rate))
+
+
+def class_covariance(counts: FloatArray, rate: str) -> FloatArray:
+    """Covariance of a rate's estimates over classes, (groups, classes, classes).
+
+    `counts` are by (group, truth, decision), the last truth being the unknown one. It is the sum
+    over rows of both classes' influences, which for one class against the rest needs only the
+    margins and the table itself.
+    """
+    size = counts.shape[-1]
+    index = np.arange(size)
+    known = counts[:, :size]
+    decided, cases = known.sum(axis=1), known.sum(axis=2)
+    apart = known.copy()
+    apart[:, index, index] = 0.0
+    hit = known[:, index, index]
+    with np.errstate(all="ignore"):
+        if rate != "false_positive_rate":
+            # Rates of one denominator: the multinomial covariance of what is counted.
+            count = counts.sum(axis=1) if rate == "selection_rate" else decided + cases - 2 * hit
+            total = (counts if rate == "selection_rate" else known).sum(axis=(1, 2))[:, None, None]
+            both = np.zeros_like(apart)
+            if rate == "accuracy":
+                # Classes that were taken for each other are wrong together.
+                both = apart + apart.transpose(0, 2, 1)
+            both[:, index, index] = count
+            return np.asarray((both - count[:, :, None] * count[:, None, :] / total) / total**2)
+        wrong, n = decided - hit, cases.sum(axis=1)[:, None] - cases
+        share = wrong / n
+        crossed = (wrong[:, :, None] - apart.transpose(0, 2, 1)) * share[:, None, :]
+        outside = n[:, :, None] - cases[:, None, :]
+        outside[:, index, index] = n
+        both = share[:, :, None] * share[:, None, :] * outside
+        both -= crossed + crossed.transpose(0, 2, 1)
+        both[:, index, index] += wrong
+        return np.asarray(both / (n[:, :, None] * n[:, None, :]))
 
 
 def prepare(tally: Tally, roles: Roles) -> tuple[Tally, tuple[str, ...], str | None]:

@@ -1,6 +1,7 @@
 """The result row: every lens gives the same columns, whatever it measures."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -53,11 +54,11 @@ class Rows:
             raise KeyError(f"not columns of a result row: {sorted(unknown)}")
         held: dict[str, Column] = {}
         for name in COLUMNS:
-            kind: Any = object if name in WORDS else np.float64
-            if name not in columns:
-                held[name] = np.full(size, None if name in WORDS else np.nan, dtype=kind)
+            value = columns.get(name)
+            if value is None:
+                held[name] = _empty(size, words=name in WORDS)
                 continue
-            values = np.asarray(columns[name], dtype=kind)
+            values = np.asarray(value, dtype=object if name in WORDS else np.float64)
             held[name] = np.broadcast_to(values, shape).reshape(-1)
         return cls(held)
 
@@ -119,6 +120,14 @@ class Rows:
         return pl.DataFrame(
             {name: self.plain(name) for name in COLUMNS}, schema=kinds, strict=False
         )
+
+
+@lru_cache(maxsize=64)
+def _empty(size: int, *, words: bool) -> Column:
+    """A column without values, shared by all blocks of this size."""
+    column = np.full(size, None if words else np.nan, dtype=object if words else np.float64)
+    column.flags.writeable = False
+    return column
 
 
 def words(values: Iterable[str | None]) -> Column:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from evenhand.lenses.compare_groups import Pairing, Setting
+from evenhand.lenses.compare_groups import DRAWS, Pairing, Setting
 from evenhand.lenses.group_rates import GroupRates
 from evenhand.lenses.rows import Rows, choose, words
 from evenhand.stats.estimate import FloatArray
@@ -96,11 +96,12 @@ def worst_rows(setting: Setting, rate: str, rates: GroupRates, worst: WorstPair)
 def worst(setting: Setting, rates: GroupRates, *, rates_at_once: int = 1) -> WorstPair:
     """The largest gap between two groups, per stratum and class.
 
-    The limits hold for this many independent rates together.
+    The limits hold for this many independent rates together; the level that noise alone would
+    reach is found for one rate only.
     """
     z = sidak(setting.level, members=rates_at_once)
-    hits, n = rates.effective(z)
-    return worst_pair(np.moveaxis(hits, 1, -1), np.moveaxis(n, 1, -1), z=z, seed=setting.seed)
+    hits, n = (np.moveaxis(side, 1, -1) for side in rates.effective(z))
+    return worst_pair(hits, n, z=z, draws=DRAWS if rates_at_once == 1 else 0, seed=setting.seed)
 
 
 def equalised_odds_rows(

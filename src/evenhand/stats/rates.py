@@ -7,7 +7,7 @@ so that a family interval is the same formula with a larger `z`. Undefined is Na
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, gammaln, ndtr
 
 from evenhand.errors import UsageError
@@ -199,33 +199,80 @@ def koopman(
     """
     k1, n1, k2, n2, z = np.broadcast_arrays(*_arrays(hits, n, hits_reference, n_reference, z))
     with np.errstate(all="ignore"):
-        share, reference = k1 / n1, k2 / n2
-        centre = np.clip(np.log(share / reference), -_LOG_END, _LOG_END)
+        centre = np.clip(np.log(k1 / n1 / (k2 / n2)), -_LOG_END, _LOG_END)
     # With neither side a hit nothing is rejected; any centre will do.
     centre = np.where((k1 <= 0) & (k2 <= 0), 0.0, centre)
-
-    def rejected(log_ratio: FloatArray) -> FloatArray:
-        with np.errstate(all="ignore"):
-            ratio = np.exp(log_ratio)
-            linear = ratio * (n1 + k2) + k1 + n2
-            root = np.sqrt(np.maximum(linear**2 - 4 * ratio * (n1 + n2) * (k1 + k2), 0.0))
-            # The smaller root, written so that nothing cancels.
-            p2 = np.clip(2 * (k1 + k2) / (linear + root), 0.0, 1.0)
-            p1 = np.clip(ratio * p2, 0.0, 1.0)
-            variance = p1 * (1 - p1) / n1 + ratio**2 * p2 * (1 - p2) / n2
-            return _beyond(share - ratio * reference, variance, z)
-
-    ends = np.stack([np.full_like(centre, -_LOG_END), np.full_like(centre, _LOG_END)])
     with np.errstate(all="ignore"):
         # Katz's limits with half a case added: a start close to the end.
         width = z * np.sqrt(1 / (k1 + 0.5) + 1 / (k2 + 0.5) - 1 / (n1 + 1) - 1 / (n2 + 1))
     width = np.where(np.isfinite(width), np.minimum(width, _LOG_END), _LOG_END)
-    guess = np.clip(np.stack([centre - width, centre + width]), -_LOG_END, _LOG_END)
-    low, high = np.exp(bisect(rejected, np.stack([centre, centre]), ends, guess=guess))
+    sides = np.array([-1.0, 1.0]).reshape(2, *([1] * centre.ndim))
+    guess = np.clip(centre + sides * width, -_LOG_END, _LOG_END)
     defined = (n1 > 0) & (n2 > 0)
+    wanted = np.stack([defined & (k1 > 0), defined & (k2 > 0)])
+    found, solved = _secant(k1, n1, k2, n2, z, centre=centre, guess=guess)
+    rest = wanted & ~solved
+    if rest.any():
+        # Small counts bend the score, or pin a rate at 1: there the limit is bracketed.
+        c1, m1, c2, m2, q, middle, end = (
+            np.broadcast_to(part, rest.shape)[rest]
+            for part in (k1, n1, k2, n2, z, centre, sides * _LOG_END)
+        )
+        found[rest] = bisect(
+            lambda x: _ratio_score(x, c1, m1, c2, m2) - q, middle, end, guess=guess[rest]
+        )
+    low, high = np.exp(found)
     low = np.where(k1 <= 0, 0.0, low)
     high = np.where(k2 <= 0, np.inf, high)
     return np.where(defined, low, np.nan), np.where(defined, high, np.nan)
+
+
+def _ratio_score(
+    log_ratio: FloatArray, k1: FloatArray, n1: FloatArray, k2: FloatArray, n2: FloatArray
+) -> FloatArray:
+    """How many standard errors the rates lie from this ratio, by the restricted likelihood."""
+    with np.errstate(all="ignore"):
+        ratio = np.exp(log_ratio)
+        hits = k1 + k2
+        linear = ratio * (n1 + k2) + (k1 + n2)
+        root = np.sqrt(np.maximum(linear * linear - 4 * ratio * ((n1 + n2) * hits), 0.0))
+        # The smaller root, written so that nothing cancels.
+        p2 = np.clip(2 * hits / (linear + root), 0.0, 1.0)
+        p1 = np.clip(ratio * p2, 0.0, 1.0)
+        variance = p1 * (1 - p1) / n1 + ratio * ratio * p2 * (1 - p2) / n2
+        excess = k1 / n1 - ratio * (k2 / n2)
+        score = np.minimum(np.abs(excess) / np.sqrt(variance), 1e9)
+        return np.asarray(np.where(excess == 0, 0.0, score))
+
+
+def _secant(
+    k1: FloatArray,
+    n1: FloatArray,
+    k2: FloatArray,
+    n2: FloatArray,
+    z: FloatArray,
+    *,
+    centre: FloatArray,
+    guess: FloatArray,
+) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Log ratios where the score reaches z, and which of them are found: the score is near linear.
+
+    The score is 0 in the centre; a handful of secants from there end within rounding wherever
+    counts are not small.
+    """
+    before, before_value, point = np.broadcast_to(centre, guess.shape), -z, guess
+    outwards = np.sign(guess - before)
+    with np.errstate(all="ignore"):
+        for _ in range(_SECANTS):
+            value = _ratio_score(point, k1, n1, k2, n2) - z
+            solved = np.abs(value) <= _SOLVED
+            if solved.all():
+                break
+            slope = (point - before) / (value - before_value)
+            before, before_value, point = point, value, point - value * slope
+        # Beyond the centre, or beyond where limits are looked for, is no limit.
+        solved &= ((point - centre) * outwards > 0) & (np.abs(point) < _LOG_END)
+    return np.array(point), solved
 
 
 def agresti_min(b: ArrayLike, c: ArrayLike, n: ArrayLike, *, z: ArrayLike) -> Interval:
@@ -415,6 +462,7 @@ def _beyond(excess: FloatArray, variance: FloatArray, z: ArrayLike) -> FloatArra
 
 # Ratios are looked for between exp(−30) and exp(30).
 _MOST_STEPS, _CLOSE = 200, 1e-13
+_SECANTS, _SOLVED = 6, 1e-10
 _LOG_END = 30.0
 
 

@@ -134,7 +134,7 @@ def worst_pair(
 
     Every pair gets Newcombe's interval with Tukey's critical value for all pairs (conservative
     for unequal groups: Hayter 1984). The true largest gap is then at least the largest lower
-    limit and at most the largest upper one, whichever pair it belongs to.
+    limit and at most the largest upper one, whichever pair it belongs to. No draws, no null.
 
     Examples:
         >>> worst = worst_pair([80, 180, 30], [100, 200, 50], z=1.96)
@@ -153,8 +153,10 @@ def worst_pair(
     highest, lowest = top.argmax(axis=-1), bottom.argmin(axis=-1)
     pooled = (k.sum(axis=-1) / np.maximum((m * used).sum(axis=-1), 1.0))[..., None]
     sd = np.where(used, np.sqrt(pooled * (1 - pooled) / m), np.nan)
-    normals = np.random.default_rng(seed).standard_normal((draws, n.shape[-1]), dtype=np.float32)
-    null = _null_range(normals, sd.reshape(-1, n.shape[-1]), level=level).reshape(members.shape)
+    null = np.full(members.shape, np.nan)
+    if draws:
+        flat = sd.reshape(-1, n.shape[-1])
+        null = _null_range(flat, level=level, draws=draws, seed=seed).reshape(members.shape)
     # One critical value per number of groups that have cases.
     q = np.vectorize(lambda groups: tukey(level, groups=groups), otypes=[float])(
         np.maximum(members, 2)
@@ -174,16 +176,29 @@ def worst_pair(
     )
 
 
-def _null_range(normals: NDArray[np.float32], sd: FloatArray, *, level: float) -> FloatArray:
+def _null_range(sd: FloatArray, *, level: float, draws: int, seed: int) -> FloatArray:
     """The `level` quantile of max − min over groups of normal noise, per row of `sd`."""
-    scale = sd.astype(np.float32)
-    out = np.full(len(scale), np.nan)
-    for row, spread in enumerate(scale):
-        index = np.flatnonzero(np.isfinite(spread))
-        if len(index) > 1:
-            noise = normals[:, index] * spread[index]
-            out[row] = np.quantile(noise.max(axis=1) - noise.min(axis=1), level)
-    return out
+    scale = sd.astype(np.float32)[:, :, None]
+    normals = _group_noise(draws, sd.shape[1], seed)
+    ranges = np.full((len(scale), draws), np.nan, dtype=np.float32)
+    known = np.isfinite(sd)
+    # One row at a time: its noise stays in the cache.
+    for row in np.flatnonzero(known.sum(axis=1) > 1):
+        if known[row].all():
+            noise = normals * scale[row]
+        else:
+            noise = normals[known[row]] * scale[row, known[row]]
+        np.subtract(noise.max(axis=0), noise.min(axis=0), out=ranges[row])
+    return np.asarray(np.quantile(ranges, level, axis=1), np.float64)
+
+
+@lru_cache(maxsize=4)
+def _group_noise(draws: int, groups: int, seed: int) -> NDArray[np.float32]:
+    """Standard normals (groups × draws), kept because all rates of an audit use the same ones."""
+    drawn = np.random.default_rng(seed).standard_normal((draws, groups), dtype=np.float32)
+    drawn = np.ascontiguousarray(drawn.T)
+    drawn.flags.writeable = False
+    return drawn
 
 
 @lru_cache(maxsize=256)
