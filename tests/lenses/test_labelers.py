@@ -387,7 +387,9 @@ def test_single_labelers_count_for_the_verdict_only_when_surely_outside() -> Non
     verdicts = wide.rows.where(measure="cost_ratio")
     assert set(verdicts.where(labeler="L01").plain("verdict")) - {"within"}
     assert wide.verdict == "within"
-    assert wide.sentence == "Nothing outside limits: all 2 comparisons lie within their limits."
+    assert wide.sentence == (
+        "Nothing outside limits: the two mistakes are weighed as agreed for both groups."
+    )
     low = eh.audit(decisions, lenses=["labelers"], limits={"cost_ratio": "0.01:0.02"})
     told = [f.sentence for f in low.findings if f.sentence.startswith("Of 40 labelers")]
     assert told == [

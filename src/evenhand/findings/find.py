@@ -9,7 +9,8 @@ import numpy as np
 
 from evenhand.findings.cost_sentences import cost_sentence
 from evenhand.findings.labeler_sentences import few_labelers, labelers_sentence
-from evenhand.findings.sentences import TAGS, base_of, plural, row_sentence
+from evenhand.findings.names import names_for
+from evenhand.findings.sentences import base_of, plural, row_sentence
 from evenhand.findings.swap_sentences import words_for
 from evenhand.findings.verdict import (
     CANNOT_TELL,
@@ -17,11 +18,11 @@ from evenhand.findings.verdict import (
     OUTSIDE,
     WITHIN,
     cases_needed,
-    counted_rows,
     judged_rows,
     overall,
     single_labelers,
 )
+from evenhand.findings.verdict_sentences import verdict_sentence as verdict_sentence
 from evenhand.lenses.catalogue import CATALOGUE, RATES
 from evenhand.lenses.rows import Rows
 
@@ -98,12 +99,16 @@ def find(
         key = (rows["lens"][i], rows["attribute"][i], rows["measure"][i], bool(single[i]))
         families.setdefault(key, []).append(int(i))
     meaning = {positive: positive_is} if positive and positive_is else {}
+    named = names_for(
+        {"attribute": a, "group": g} for a, g in set(zip(rows["attribute"], rows["group"]))
+    )
     quiet: dict[tuple[Any, Any], int] = {}
     found: list[Finding] = []
     for (lens, attribute, measure, labelers), places in families.items():
         if measure == "implied_threshold" and "cost_ratio" in bound:
             continue  # the same choice on another scale: one finding is enough
-        family = list(rows.take(np.array(places)))
+        plain = list(rows.take(np.array(places)))
+        family = [named(row) for row in plain]
         verdict = overall(row["verdict"] for row in family)
         judged = [row for row in family if row["verdict"] == verdict] or family
         lead = leading(judged)
@@ -123,7 +128,8 @@ def find(
             quiet[lens, attribute] = quiet.get((lens, attribute), 0) + len(places)
             continue
         quiet[lens, attribute] = -len(rows)
-        more = f" {_settling(lead, rows)}" if verdict == CANNOT_TELL else ""
+        own = next(row for row, told in zip(plain, family) if told is lead)
+        more = f" {_settling(own, rows)}" if verdict == CANNOT_TELL else ""
         found.append(
             Finding(
                 lens=str(lens),
@@ -143,12 +149,14 @@ def find(
             where = swapped if lens == "causal" else f"By {attribute}"
             noun = "correlation with a norm" if lens == "norms" else "gap"
             many = "correlations with a norm" if lens == "norms" else "gaps"
-            each = plural(count, noun, many)
+            told = f"none of {plural(count, noun, many)} can be told from chance"
+            if count == 1:
+                told = f"the one {noun} cannot be told from chance"
             yield Finding(
                 lens=str(lens),
                 layer="implementation",
                 verdict=NOT_ASSESSED,
-                sentence=f"{where}, none of {each} can be told from chance.",
+                sentence=f"{where}, {told}.",
                 measure="",
                 attribute=attribute,
                 rows=(),
@@ -165,41 +173,6 @@ def leading(rows: list[dict[str, Any]]) -> dict[str, Any] | None:
         return (_sure(row), _departure(row))
 
     return max(defined, key=rank)
-
-
-def verdict_sentence(rows: Rows, verdict: str, *, limited: bool = False) -> str:
-    """The verdict in a sentence with its counts; `limited` says that limits were given.
-
-    Examples:
-        >>> rows = Rows.block((3,), verdict=["outside", "within", "within"])
-        >>> verdict_sentence(rows, "outside")
-        'Gap found: 1 of 3 comparisons lies outside its limit.'
-    """
-    verdicts = counted_rows(rows)["verdict"].tolist()
-    counts = {v: verdicts.count(v) for v in (OUTSIDE, CANNOT_TELL, WITHIN)}
-    total = sum(counts.values())
-    tag = TAGS[verdict]
-    if verdict == OUTSIDE:
-        one = counts[OUTSIDE] == 1
-        told = (
-            f"{counts[OUTSIDE]:,} of {plural(total, 'comparison')} "
-            f"{'lies outside its limit' if one else 'lie outside their limits'}"
-        )
-        if counts[CANNOT_TELL]:
-            told += f", and {counts[CANNOT_TELL]:,} cannot be told from this data"
-        return f"{tag}: {told}."
-    if verdict == CANNOT_TELL:
-        return (
-            f"{tag}: {counts[CANNOT_TELL]:,} of {plural(total, 'comparison')} "
-            "cannot be told from this data, and none is shown to lie outside its limit."
-        )
-    if verdict == WITHIN:
-        if total == 1:
-            return f"{tag}: the one comparison made lies within its limit."
-        return f"{tag}: all {total:,} comparisons lie within their limits."
-    if limited:
-        return f"{tag}: no row of this audit is one that the limits speak of."
-    return f"{tag}: no limit was given, so nothing is judged. Set one with --limit or a charter."
 
 
 def _settling(row: dict[str, Any], rows: Rows) -> str:
