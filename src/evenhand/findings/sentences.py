@@ -15,7 +15,7 @@ Row = Mapping[str, Any]
 
 # {g} group, {r} reference, {c} class, {d} the class as decided; {more} comes from the sign.
 _COMPARED = {
-    "selection_rate": "{g} is decided {d} {more} often than {r}",
+    "selection_rate": "{d} is decided {more} often for {g} than for {r}",
     "true_positive_rate": "where the truth is {c}, {g} is decided {d} {more} often than {r}",
     "false_positive_rate": ("where the truth is not {c}, {g} is decided {d} {more} often than {r}"),
     "false_negative_rate": "where the truth is {c}, {g} is missed {more} often than {r}",
@@ -24,16 +24,19 @@ _COMPARED = {
     ),
     "precision": "a decision {d} is right {more} often for {g} than for {r}",
     "accuracy": "decisions on {c} are right {more} often for {g} than for {r}",
+    "auc": "scores tell {c} from the rest {well} for {g} than for {r}",
 }
 _SAME = {
-    "selection_rate": "{g} is decided {d} as often as {r}",
+    "selection_rate": "{d} is decided as often for {g} as for {r}",
     "true_positive_rate": "where the truth is {c}, {g} is decided {d} as often as {r}",
     "false_positive_rate": "where the truth is not {c}, {g} is decided {d} as often as {r}",
     "false_negative_rate": "where the truth is {c}, {g} is missed as often as {r}",
     "true_negative_rate": "where the truth is not {c}, {g} is rightly spared it as often as {r}",
     "precision": "a decision {d} is right as often for {g} as for {r}",
     "accuracy": "decisions on {c} are right as often for {g} as for {r}",
+    "auc": "scores tell {c} from the rest as well for {g} as for {r}",
 }
+_SHORT = {"auc": "AUC", "rms": "RMS"}
 _OTHERS = {"<rest>": "everybody else", "<overall>": "people overall"}
 TAGS = {
     "outside": "Gap found",
@@ -93,9 +96,9 @@ def words(measure: str) -> str:
 
     Examples:
         >>> words("true_positive_rate_gap_rms_corrected")
-        'true positive rate gap rms corrected'
+        'true positive rate gap RMS corrected'
     """
-    return measure.replace("_", " ")
+    return " ".join(_SHORT.get(word, word) for word in measure.split("_"))
 
 
 def base_of(measure: str) -> str | None:
@@ -150,8 +153,10 @@ def row_sentence(row: Row, *, meaning: Mapping[str, str] | None = None) -> str:
             c=f"'{row['class']}'",
             d=_class(row["class"], meaning or {}),
             more="more" if value > 0 else "less",
+            well="better" if value > 0 else "less well",
         )
         shown = f"ratio {number(row['value'])}" if is_ratio else f"gap {signed(row['value'])}"
+        shown = f"AUC {shown}" if base == "auc" else shown
     else:
         told = f"{words(row['measure'])}{_of(row)}"
         shown = number(row["value"])

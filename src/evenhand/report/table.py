@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from evenhand.findings.names import names_for
 from evenhand.findings.sentences import interval, number, signed, words
 from evenhand.findings.verdict import hide_row
 
@@ -28,7 +29,8 @@ def chosen_rows(record: Mapping[str, Any], *, most: int = 20) -> tuple[list[Row]
     Otherwise the headline gaps to the reference, of the positive class where there are two.
     """
     # Sorted by size, single labelers would be a ranking of people: they stay in the record.
-    rows = [hide_row(row) for row in record["results"] if row["labeler"] is None]
+    named = names_for(record["results"])
+    rows = [named(hide_row(row)) for row in record["results"] if row["labeler"] is None]
     limited = [row for row in rows if row["verdict"] != "not assessed"]
     if limited:
         chosen = sorted(limited, key=lambda row: (_ORDER[row["verdict"]], -_size(row)))
@@ -70,8 +72,9 @@ def cells(row: Row) -> tuple[str, ...]:
 def impact_ratios(record: Mapping[str, Any]) -> list[Row]:
     """The rows of the four-fifths table: selection rates by the highest group's."""
     positive = record["details"].get("statistical", {}).get("positive")
+    named = names_for(record["results"])
     return [
-        row
+        named(row)
         for row in map(hide_row, record["results"])
         if row["measure"] == "impact_ratio"
         and row["stratum"] is None

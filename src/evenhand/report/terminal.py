@@ -4,6 +4,7 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
+from evenhand.findings.sentences import plural
 from evenhand.report.table import HEADERS, cells, chosen_rows, impact_ratios, left_out, printable
 
 WIDTH = 100
@@ -18,7 +19,7 @@ def show(record: Mapping[str, Any], console: Any) -> None:
     if record["charter"]:
         console.print(_text(record["charter"]["sentence"]))
     data = record["data"]
-    rows = f"{data['rows']:,} rows of " if data["rows"] is not None else ""
+    rows = f"{plural(data['rows'], 'row')} of " if data["rows"] is not None else ""
     console.print(_text(f"{rows}{data['source']}, {record['made']['engine']}.", style="dim"))
     console.print()
     for finding in record["findings"]:
