@@ -18,6 +18,7 @@ from evenhand.report.charts_show import charts_of, show_chart
 from evenhand.report.compare import change_sentence, changes
 from evenhand.report.cyclonedx import document
 from evenhand.report.html import as_page
+from evenhand.report.summary import summarise
 from evenhand.report.svg import dressed
 from evenhand.report.view import View
 from evenhand.simulate.moderation import Group, moderation
@@ -166,6 +167,20 @@ def test_ledger_page_draws_what_it_has(ledger: Any) -> None:
     assert "Options that were not measured" in page
     assert "no names" in page
     assert "Remedies compared" in as_page(None, ledger={"rows": []})
+
+
+def test_strips_follow_the_classes_that_the_legend_names(ledger: Any) -> None:
+    section = summarise(None, ledger=ledger)["sections"][0]
+    block = next(one for one in section["blocks"] if one.get("id") == "strips-bow")
+    spec = specification(block["charts"][0])
+    followed = spec["layer"][-1]["encoding"]
+    for i, item in enumerate(block["legend"]):
+        for channel, told in (("color", item["colour"]), ("shape", item["shape"])):
+            scale = followed[channel]["scale"]
+            assert dict(zip(scale["domain"], scale["range"]))[item["text"]] == told, i
+    # The legend names them by size; the rows of a ledger come in any order.
+    first = {row["label"]: row["value"] for row in spec["data"]["values"] if row.get("followed")}
+    assert first
 
 
 def run(*arguments: str) -> Any:

@@ -1,6 +1,7 @@
 """What charts are made of: axes, lines, scales by name, and the frame around the layers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from math import ceil, floor, log10
 from typing import Any
 
 from evenhand.report.labels import told_apart
@@ -55,6 +56,26 @@ def wrapped(title: str, width: int) -> str | list[str]:
         return title
     middle = title.rfind(" ", 0, 44)
     return [title[:middle], title[middle + 1 :]] if middle > 0 else title
+
+
+def round_domain(values: Iterable[float], *, steps: int = 6) -> list[float]:
+    """The ends of an axis around values, at round numbers; a little room around a single one.
+
+    Computed here and not by the renderer, because names are placed by it as well.
+
+    Examples:
+        >>> round_domain([0.03, 0.97]), round_domain([-0.42, 0.14]), round_domain([3.0])
+        ([0.0, 1.0], [-0.5, 0.2], [2.4, 3.6])
+    """
+    held = list(values)
+    low, high = min(held, default=0.0), max(held, default=1.0)
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    rough = (high - low) / steps
+    power = 10.0 ** floor(log10(rough))
+    step = next(m * power for m in (1, 2, 5, 10) if rough <= m * power * (1 + 1e-9))
+    ends = floor(low / step + 1e-9) * step, ceil(high / step - 1e-9) * step
+    return [round(end, 12) for end in ends]
 
 
 def rule_at(axis: str, value: float, dash: list[int]) -> Spec:

@@ -19,6 +19,7 @@ from evenhand.report.chart_parts import (
     name_axis,
     path_through,
     quantity_axis,
+    round_domain,
     rule_at,
     wrapped,
 )
@@ -143,19 +144,22 @@ def scatter(chart: Mapping[str, Any], width: int) -> Spec:
     kinds = chart.get("kinds") or {"": (VERDICTS["not assessed"][0], "circle")}
     for point in points:
         point.setdefault("kind", next(iter(kinds)))
+    ends = {axis: chart.get(f"{axis}_domain") or _ends(chart, points, axis) for axis in ("x", "y")}
     x, y = (
         {
             "type": "quantitative",
             "title": wrapped(chart[f"{axis}_axis"], width),
-            "axis": {"format": chart.get(f"{axis}_format", "~f"), "tickCount": 6},
-            "scale": {"zero": False, "nice": True}
-            | ({"domain": chart[f"{axis}_domain"]} if chart.get(f"{axis}_domain") else {}),
+            "axis": {
+                "format": chart.get(f"{axis}_format", "~f"),
+                "tickCount": 6 if axis == "y" or width > NARROW else 4,
+            },
+            "scale": {"domain": ends[axis], "nice": False, "zero": False},
         }
         for axis in ("x", "y")
     )
     layers: list[Spec] = []
-    if chart.get("diagonal"):
-        low, high = chart["diagonal"]
+    low, high = (pick(ends["x"][i], ends["y"][i]) for i, pick in enumerate((max, min)))
+    if chart.get("diagonal") and low < high:
         layers.append(path_through([(low, low), (high, high)], dash=[5, 4]))
     layers += [
         rule_at(axis, float(chart[f"{axis}_zero"]), [1, 0])
@@ -167,14 +171,14 @@ def scatter(chart: Mapping[str, Any], width: int) -> Spec:
     colour = by_value("kind", {name: pair[0] for name, pair in kinds.items()})
     for axis in ("x", "y"):
         if any(point.get(f"{axis}_low") is not None for point in points):
-            ends = {"x": x | {"field": "x"}, "y": y | {"field": "y"}, "color": colour}
-            ends[axis] = ends[axis] | {"field": f"{axis}_low"}
-            ends[f"{axis}2"] = {"field": f"{axis}_high"}
+            spans = {"x": x | {"field": "x"}, "y": y | {"field": "y"}, "color": colour}
+            spans[axis] = spans[axis] | {"field": f"{axis}_low"}
+            spans[f"{axis}2"] = {"field": f"{axis}_high"}
             layers.append(
                 {
                     "transform": [{"filter": f"isValid(datum.{axis}_low)"}],
                     "mark": {"type": "rule", "aria": False, "strokeWidth": 1.25, "opacity": 0.45},
-                    "encoding": ends,
+                    "encoding": spans,
                 }
             )
     layers.append(
@@ -189,13 +193,24 @@ def scatter(chart: Mapping[str, Any], width: int) -> Spec:
             },
         }
     )
-    layers += _point_names(points, x, y, width, chart.get("named", 10 if width > NARROW else 6))
-    return framed(points, layers, width, height=300 if width > NARROW else 270)
+    most = chart.get("named", 10 if width > NARROW else 6)
+    height = 300 if width > NARROW else 270
+    layers += _point_names(points, x, y, (width - 78.0, float(height)), most)
+    return framed(points, layers, width, height=height)
 
 
-def _point_names(points: Sequence[Spec], x: Spec, y: Spec, width: int, most: int) -> list[Spec]:
+def _ends(chart: Mapping[str, Any], points: Sequence[Spec], axis: str) -> list[float]:
+    """The ends of an axis: around every point, interval and line of no difference."""
+    held = [point.get(f"{axis}{end}") for point in points for end in ("", "_low", "_high")]
+    held += [place[axis == "y"] for place in chart.get("path") or []]
+    return round_domain(v for v in [*held, chart.get(f"{axis}_zero")] if v is not None)
+
+
+def _point_names(
+    points: Sequence[Spec], x: Spec, y: Spec, room: tuple[float, float], most: int
+) -> list[Spec]:
     """Names beside points, each where it covers neither a point nor another name."""
-    room = {"width": width - 80.0, "height": 255.0 if width > NARROW else 225.0}
+    ends = {"x": x["scale"]["domain"], "y": y["scale"]["domain"]}
     return [
         {
             "data": {"values": [{key: point[key] for key in ("x", "y", "name")}]},
@@ -216,7 +231,7 @@ def _point_names(points: Sequence[Spec], x: Spec, y: Spec, width: int, most: int
                 "text": {"field": "name"},
             },
         }
-        for point in placed(points, **room, most=most)
+        for point in placed(points, room=room, ends=ends, most=most)
     ]
 
 
@@ -284,7 +299,8 @@ def strips(chart: Mapping[str, Any], width: int) -> Spec:
     rows = [dict(row) for row in chart["rows"]]
     names = list(dict.fromkeys(row["line"] for row in rows))
     shown = dict(zip(names, told_apart(names, most=30)))
-    followed = list(dict.fromkeys(row["followed"] for row in rows if row.get("followed")))
+    # In the order of the legend, whatever the order of the rows.
+    followed = list(chart["followed"])
     for row in rows:
         row["label"] = shown[row["line"]]
     y = name_axis(list(shown.values()), width)

@@ -19,30 +19,38 @@ Box = tuple[float, float, float, float]
 
 
 def placed(
-    points: Sequence[Mapping[str, Any]], *, width: float, height: float, most: int
+    points: Sequence[Mapping[str, Any]],
+    *,
+    room: tuple[float, float],
+    ends: Mapping[str, Sequence[float]],
+    most: int,
 ) -> list[dict[str, Any]]:
     """The named points whose names fit, each with its offset and alignment.
 
-    Names are tried in the order of the points, so the first ones are the surest to be shown.
+    `room` is the width and height of the plot, `ends` where its axes begin and end. Names are
+    tried in the order of the points, so the first ones are the surest to be shown.
 
     Examples:
         >>> points = [{"x": 0, "y": 1, "name": "a"}, {"x": 0, "y": 1, "name": "b"}]
         >>> points += [{"x": 1, "y": 0, "name": "c"}]
-        >>> [(p["name"], p["align"]) for p in placed(points, width=300, height=200, most=5)]
+        >>> found = placed(points, room=(300, 200), ends={"x": (0, 1), "y": (0, 1)}, most=5)
+        >>> [(p["name"], p["align"]) for p in found]
         [('a', 'left'), ('c', 'right')]
     """
     known = [point for point in points if point.get("x") is not None and point.get("y") is not None]
-    if not known:
-        return []
-    spots = [_spot(point, known, width, height) for point in known]
-    taken: list[Box] = [(x - 4, y - 4, x + 4, y + 4) for x, y in spots]
+    width, height = room
+    spots = [
+        (_share(point["x"], ends["x"]) * width, (1 - _share(point["y"], ends["y"])) * height)
+        for point in known
+    ]
+    taken: list[Box] = [(x - 5, y - 5, x + 5, y + 5) for x, y in spots]
     found: list[dict[str, Any]] = []
     for point, (x, y) in zip(known, spots):
         if not point.get("name") or len(found) == most:
             continue
         for dx, dy, align in PLACES:
             box = _box(x + dx, y + dy, align, str(point["name"]))
-            inside = box[0] >= 0 and box[2] <= width and box[1] >= -4 and box[3] <= height
+            inside = box[0] >= 0 and box[2] <= width + 8 and box[1] >= -4 and box[3] <= height
             if inside and not any(_overlap(box, other) for other in taken):
                 taken.append(box)
                 found.append({**point, "dx": dx, "dy": dy, "align": align})
@@ -50,21 +58,8 @@ def placed(
     return found
 
 
-def _spot(
-    point: Mapping[str, Any], known: Sequence[Mapping[str, Any]], width: float, height: float
-) -> tuple[float, float]:
-    places = []
-    for axis, size in (("x", width), ("y", height)):
-        ends = [
-            float(one[key])
-            for one in known
-            for key in (axis, f"{axis}_low", f"{axis}_high")
-            if one.get(key) is not None
-        ]
-        low, high = min(ends), max(ends)
-        share = (float(point[axis]) - low) / (high - low) if high > low else 0.5
-        places.append((share if axis == "x" else 1 - share) * size)
-    return places[0], places[1]
+def _share(value: float, ends: Sequence[float]) -> float:
+    return (float(value) - ends[0]) / (ends[1] - ends[0]) if ends[1] > ends[0] else 0.5
 
 
 def _box(x: float, y: float, align: str, name: str) -> Box:

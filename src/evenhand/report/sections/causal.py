@@ -110,7 +110,6 @@ def _one(
         }
         for one in ranked
     ]
-    ends = [value for point in points for value in (point["x"], point["y"])]
     present = [kind for kind in KINDS if any(point["kind"] == kind for point in points)]
     columns = ("Class", "Statistical", "Interval", "Counterfactual", "Interval ", "Signs")
     rows = [
@@ -137,7 +136,7 @@ def _one(
                 "y_axis": "Counterfactual gap",
                 "x_zero": 0.0,
                 "y_zero": 0.0,
-                "diagonal": [min(ends), max(ends)],
+                "diagonal": True,
                 "title": title,
             }
         ],

@@ -61,6 +61,7 @@ def strips_figure(name: str, rows: Sequence[Line], front: set[Any], *, alone: bo
                 {
                     "kind": "strips",
                     "rows": lines,
+                    "followed": list(names.values()),
                     "axis": spelled(gap).capitalize(),
                     "title": title,
                 }
