@@ -256,6 +256,38 @@ def test_data_cannot_become_markup() -> None:
     assert long
 
 
+def test_words_that_weigh_are_drawn_class_by_class(norms: Any) -> None:
+    held = copy.deepcopy(norms)
+    trend = held["details"]["norms"]["trends"][0]
+    classes = trend["classes"]
+    words = [
+        {"word": word, "class": name, "classifier": 2.0, "norm": way, "relevant": way > 0}
+        for name in classes
+        for word, way in (("<b>hair</b>", 0.5), ("code", -0.9))
+    ]
+    words += [{"word": "damaged", "class": classes[0], "classifier": None, "norm": 1.0}, "x"]
+    held["details"]["norms"] |= {"words": words, "words_toward": trend["group"]}
+    page = as_page(held)
+    reader = parsed(page)
+    assert "b" not in {tag for tag, _ in reader.tags}
+    assert "‘code’, untypical of" in reader.text
+    found = [
+        block for block, _ in page_module._figures(summarise(held)["sections"])
+        if block["id"] == "norm-words"
+    ]  # fmt: skip
+    r = dict(zip(classes, trend["correlation"]))
+    drawn = [chart["title"] for chart in found[0]["charts"]]
+    ranked = sorted(classes, key=lambda name: -r[name])
+    assert drawn == [*ranked[:2], *ranked[-2:]]
+    points = found[0]["charts"][0]["points"]
+    assert [(p["name"], p["x"], p["y"], p["kind"]) for p in points] == [
+        ("code", -0.9, 2.0, "silent"),
+        ("<b>hair</b>", 0.5, 2.0, "telling"),
+    ]
+    held["details"]["norms"]["words"] = []
+    assert 'id="norm-words"' not in as_page(held)
+
+
 def test_many_groups_and_classes_stay_small() -> None:
     rng = np.random.default_rng(1)
     n = 40_000

@@ -11,6 +11,7 @@ from evenhand.cli.options import (
     read_limits,
     read_roles,
     read_settings,
+    read_words,
     roles_options,
 )
 from evenhand.cli.output import console, listing, progress, write_outputs
@@ -27,6 +28,10 @@ EXIT = {"outside": 1, "cannot tell": 3}
 @click.option("--lens", "lenses", multiple=True, metavar="LENS", help="Only these lenses.")
 @click.option("--level", default=0.95, show_default=True, help="Confidence level.")
 @click.option("--seed", default=0, show_default=True)
+@click.option("--norms", "norm_folder", metavar="FOLDER",
+              help="The norm scorer; with --model, tells the words that weigh.")  # fmt: skip
+@click.option("--model", metavar="FILE", help="The linear model of texts that decided (joblib).")
+@click.option("--trust", is_flag=True, help="Open a joblib file, which can run any code.")
 @click.option("--keep-small", is_flag=True, help="Keep numbers of cells under 10 cases.")
 @click.option("--out", "out_path", metavar="FILE", help="Write the report page (HTML).")
 @click.option("--json", "json_path", metavar="FILE", help="Write the record.")
@@ -67,6 +72,7 @@ def audit_command(data: tuple[str, ...], **flags: Any) -> int:
 
         charter = read_charter(charter)
     roles = {**(charter.roles if charter else {}), **read_roles(flags)}
+    words = read_words(flags.pop("norm_folder"), flags.pop("model"), trust=flags.pop("trust"))
     decisions = Decisions(data[0] if len(data) == 1 else list(data), **roles)
     if dry_run:
         _dry_run(decisions, limits, lenses)
@@ -78,6 +84,7 @@ def audit_command(data: tuple[str, ...], **flags: Any) -> int:
             charter=charter,
             settings=settings,
             lenses=lenses,
+            words=words,
             level=flags["level"],
             seed=flags["seed"],
             keep_small=flags["keep_small"],

@@ -148,6 +148,7 @@ def occupation_story(folder: Path, *, seed: int, step: Step) -> list[str]:
     from evenhand.decisions.table import Decisions
     from evenhand.findings.run import audit
     from evenhand.mitigation.compare import compare_remedies
+    from evenhand.models.carrying_words import model_words
     from evenhand.models.norm_files import save_norms
     from evenhand.models.norm_table import fit_norms, score_norms
     from evenhand.models.score_table import score_table
@@ -159,7 +160,7 @@ def occupation_story(folder: Path, *, seed: int, step: Step) -> list[str]:
     train, test = made.frame.head(4_500), made.frame.tail(4_500)
     train.write_parquet(folder / "train.parquet")
     test.write_parquet(folder / "test.parquet")
-    model = _classifier(train)
+    model = _classifier(train, folder / "model.joblib")
     step("Swapping the gendered words")
     paths = {name: folder / f"{name}.parquet" for name in ("swapped", "scored", "normed")}
     swap_table(
@@ -183,7 +184,8 @@ def occupation_story(folder: Path, *, seed: int, step: Step) -> list[str]:
     limits = " ".join(f"--limit {name}={value}" for name, value in LIMITS.items())
     command = (
         f"evenhand audit {paths['normed']} --truth title --group gender --text text "
-        f"--reference gender=male {limits} --out {folder}/occupations.html"
+        f"--reference gender=male {limits} --norms {folder}/norms --model {folder}/model.joblib "
+        f"--trust --out {folder}/occupations.html"
     )
     found = audit(
         Decisions(
@@ -194,6 +196,7 @@ def occupation_story(folder: Path, *, seed: int, step: Step) -> list[str]:
             text="text",
         ),
         limits=LIMITS,
+        words=model_words(model, norms=fitted.scorer),
         seed=seed,
         arguments={"command": command},
     )
@@ -248,8 +251,9 @@ def write_page(path: Path, record: dict[str, Any], ledger: dict[str, Any] | None
     write_text(path, as_page(record, ledger=ledger))
 
 
-def _classifier(train: Any) -> Any:
-    """A plain bag-of-words classifier, as a user might have one."""
+def _classifier(train: Any, path: Path) -> Any:
+    """A plain bag-of-words classifier, as a user might have one, and its file."""
+    import joblib
     from sklearn.feature_extraction.text import CountVectorizer
     from sklearn.pipeline import make_pipeline
 
@@ -258,6 +262,7 @@ def _classifier(train: Any) -> Any:
 
     pipeline = make_pipeline(CountVectorizer(min_df=2), LogisticClassifier())
     pipeline.fit(train["text"].to_list(), train["title"].to_list())
+    joblib.dump(pipeline, path)
     return ScikitPredictor(pipeline)
 
 

@@ -198,3 +198,17 @@ def read_limits(given: tuple[str, ...]) -> dict[str, str]:
             )
         found[name] = value
     return found
+
+
+def read_words(norms: str | None, model: str | None, *, trust: bool) -> Any:
+    """The weights of words in the model and in its norm scorer; None where neither is given."""
+    if norms is None and model is None:
+        return None
+    if norms is None or model is None:
+        raise UsageError(
+            "--norms and --model go together: the norm scorer's folder and the model that decided, "
+            "such as --norms norms --model model.joblib --trust."
+        )
+    from evenhand.models.carrying_words import model_words
+
+    return model_words(model, norms=norms, trust=trust)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evenhand import __version__
 from evenhand.charter.charter import Charter
@@ -34,6 +34,9 @@ from evenhand.findings.verdict import (
 from evenhand.lenses import causal, labelers, norms, statistical, thresholds
 from evenhand.lenses.lens import LensResult, Options
 from evenhand.lenses.rows import Rows
+
+if TYPE_CHECKING:
+    from evenhand.models.words import WordWeights
 
 LENSES: dict[str, Any] = {
     "statistical": statistical,
@@ -117,6 +120,7 @@ def audit(
     seed: int = 0,
     keep_small: bool = False,
     settings: Mapping[str, Any] | None = None,
+    words: "WordWeights | None" = None,
     arguments: Mapping[str, Any] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Audit:
@@ -131,6 +135,7 @@ def audit(
         seed: Seed of everything drawn.
         keep_small: Keep the numbers of cells under 10 cases.
         settings: What single lenses take, such as a bandwidth.
+        words: Weights of words in the model and its norm scorer, told beside the norms.
         arguments: What the caller wants recorded as the command that made this.
         progress: Called with the name of each lens as it starts.
 
@@ -147,12 +152,22 @@ def audit(
     decisions = with_charter(decisions, chartered)
     bands = [*charter_limits(chartered), *read_limits(limits)]
     chosen = choose_lenses(decisions, lenses)
+    if words is not None and "norms" not in chosen:
+        lack = norms.lacks(decisions)
+        raise UsageError(
+            "The words belong to the norms lens, which "
+            + (f"needs {lack}." if lack else "was not asked for: add it to the lenses.")
+        )
     options = Options(level=level, seed=seed, settings=with_settings(settings, chartered))
     results: list[LensResult] = []
     for name in chosen:
         if progress is not None:
             progress(name)
         results.append(LENSES[name].measure(decisions, options))
+        if name == "norms" and words is not None:
+            from evenhand.models.carrying_words import carriers
+
+            results[-1].details.update(words=carriers(words), words_toward=words.norm_group)
     return conclude(
         decisions,
         results,

@@ -1,6 +1,6 @@
 """Norm bias: group shares against rank correlations, and the words that carry it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from evenhand.findings.sentences import number, signed
@@ -8,6 +8,7 @@ from evenhand.report.blocks import Block, as_csv, figure, folded, section, slug,
 from evenhand.report.forests import numbers_table, rows_csv, verdict_legend
 from evenhand.report.labels import cell, short
 from evenhand.report.palette import OUTSIDE, PLAIN, VERDICTS
+from evenhand.report.sections.norm_words import words_figure
 from evenhand.report.view import Row, View, by_size, headline, with_findings
 
 LENS = "norms"
@@ -34,7 +35,7 @@ def norms_section(view: View) -> dict[str, Any] | None:
     without = {one["group"]: one for one in trends if one.get("irrelevant")}
     more += [_trend(view, without[one["group"]]) for one in shown[:1] if one["group"] in without]
     blocks += _biases(view)
-    blocks += _words(view)
+    blocks += words_figure(view)
     if more:
         blocks.append(
             folded("The same for other groups, and by words that say nothing of the class", more)
@@ -193,83 +194,5 @@ def _biases(view: View) -> list[Block]:
             numbers=numbers_table(by_size(more), caption="Norm bias in every form", most=40),
             csv_text=rows_csv(more),
             about=[(name, row["attribute"]) for name in BIAS for row in defined[:1]],
-        )
-    ]
-
-
-def _words(view: View) -> list[Block]:
-    """Words with their weight in the classifier and in the norm scorer, where the record has them.
-
-    Expected under details.norms.words: a list of {word, class, classifier, norm, relevant}.
-    """
-    held = view.details(LENS).get("words")
-    if not isinstance(held, Sequence) or not held:
-        return []
-    known = [
-        one
-        for one in held
-        if isinstance(one, Mapping)
-        and one.get("classifier") is not None
-        and one.get("norm") is not None
-    ]
-    if not known:
-        return []
-    ranked = sorted(known, key=lambda one: -abs(one["classifier"] * one["norm"]))
-    kinds = {"relevant": (PLAIN, "circle"), "irrelevant": (OUTSIDE, "triangle-up")}
-    points = [
-        {
-            "x": one["norm"],
-            "y": one["classifier"],
-            "kind": "relevant" if one.get("relevant", True) else "irrelevant",
-            "name": short(one.get("word"), most=18) if i < 12 else None,
-            "tip": f"{short(one.get('word'))}: norm {signed(one['norm'])}, "
-            f"classifier {signed(one['classifier'])}",
-        }
-        for i, one in enumerate(ranked[:150])
-    ]
-    title = f"Words that carry it: ‘{short(ranked[0].get('word'))}’ most of all"
-    columns = ("Word", "Class", "In the classifier", "In the norm scorer", "Says the class")
-    rows = [
-        [
-            cell(one.get("word")),
-            cell(one.get("class")),
-            signed(one["classifier"]),
-            signed(one["norm"]),
-            "yes" if one.get("relevant", True) else "no",
-        ]
-        for one in ranked
-    ]
-    return [
-        figure(
-            "norm-words",
-            title=title,
-            charts=[
-                {
-                    "kind": "scatter",
-                    "points": points,
-                    "kinds": kinds,
-                    "x_axis": "Weight in the norm scorer",
-                    "y_axis": "Weight in the classifier",
-                    "x_zero": 0.0,
-                    "y_zero": 0.0,
-                    "named": 12,
-                    "title": title,
-                }
-            ],
-            read="each mark is a word. To the right it is typical of the group, upwards it speaks "
-            "for the class. Words that say nothing of the class and yet lie far from both lines "
-            "carry the norm into the decision.",
-            legend=[
-                {"shape": "circle", "colour": PLAIN, "text": "Says something of the class"},
-                {"shape": "triangle-up", "colour": OUTSIDE, "text": "Says nothing of the class"},
-            ],
-            numbers=table("Words and their weights", columns, rows, numbers=columns[2:4], most=40),
-            csv_text=as_csv(
-                ("word", "class", "classifier", "norm", "relevant"),
-                (
-                    [one.get(k) for k in ("word", "class", "classifier", "norm", "relevant")]
-                    for one in ranked
-                ),
-            ),
         )
     ]
