@@ -1,11 +1,13 @@
 """The audit: every lens that the table supports, judged and recorded."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from evenhand import __version__
 from evenhand.charter.charter import Charter
@@ -59,6 +61,7 @@ class Audit:
     data: dict[str, Any]
     charter: dict[str, Any] | None = None
     details: dict[str, Any] = field(default_factory=dict)
+    lens_notes: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def sentence(self) -> str:
@@ -80,6 +83,41 @@ class Audit:
             "verdict": self.verdict,
         }
 
+    def lens(self, name: str) -> "Audit":
+        """What one lens gave, as an audit of its own: rows, findings, charts, and their verdict.
+
+        Examples:
+            >>> table = {"bad": [1, 0] * 200, "removed": [1, 0, 0, 0] * 100}
+            >>> table["sex"] = ["f", "f", "m", "m"] * 100
+            >>> result = audit(Decisions(table, truth="bad", decision="removed", group="sex"))
+            >>> result.lens("statistical").chart().name
+            'selection-rate-gap-sex'
+        """
+        ran = list(dict.fromkeys(self.rows["lens"]))
+        if name not in ran:
+            lack = self.data.get("lenses", {}).get(name)
+            raise UsageError(
+                f"The {name} lens did not run: it needs {lack}."
+                if lack
+                else f"There is no result of a lens {name!r}.{nearest(name, ran)} "
+                f"This audit has {', '.join(ran) or 'none'}."
+            )
+        places = np.flatnonzero(self.rows["lens"] == name)
+        moved = {int(place): i for i, place in enumerate(places)}
+        rows = self.rows.take(places)
+        return replace(
+            self,
+            rows=rows,
+            findings=tuple(
+                replace(one, rows=tuple(moved[i] for i in one.rows))
+                for one in self.findings
+                if one.lens == name
+            ),
+            verdict=overall(counted_rows(rows)["verdict"].tolist()),
+            notes=self.lens_notes.get(name, ()),
+            details={name: self.details[name]} if name in self.details else {},
+        )
+
     def to_frame(self) -> Any:
         """The result rows as a Polars data frame."""
         return self.rows.to_frame()
@@ -99,6 +137,7 @@ class Audit:
         """One of the report's charts: shows in a notebook, `.save("chart.svg")` keeps it.
 
         Without a name the first chart; a name that does not exist is answered with those that do.
+        `result.lens("norms").chart()` is the first of a single lens.
         """
         from evenhand.report.charts_show import show_chart
 
@@ -107,7 +146,7 @@ class Audit:
     def _repr_html_(self) -> str:
         from evenhand.report.notebook import as_fragment
 
-        return as_fragment(self.record())
+        return as_fragment(self.record(), chart=len(set(self.rows["lens"])) == 1)
 
 
 def audit(
@@ -226,6 +265,7 @@ def conclude(
         },
         charter=charter.plain() if charter else None,
         details=details,
+        lens_notes={result.lens: tuple(result.notes) for result in results},
     )
 
 

@@ -121,6 +121,9 @@ class Rows:
             {name: self.plain(name) for name in COLUMNS}, schema=kinds, strict=False
         )
 
+    def _repr_html_(self) -> str:
+        return str(self.to_frame()._repr_html_())
+
 
 @lru_cache(maxsize=64)
 def _empty(size: int, *, words: bool) -> Column:

@@ -9,7 +9,7 @@ from typing import Any
 from evenhand.errors import UsageError, nearest
 from evenhand.findings.record import check_writable, write_text
 from evenhand.report.charts import WIDE, specification
-from evenhand.report.svg import png, raw_svg
+from evenhand.report.svg import own_ids, png, raw_svg
 from evenhand.report.whole import whole
 
 
@@ -23,12 +23,12 @@ class Chart:
     spec: dict[str, Any]
 
     def _repr_svg_(self) -> str:
-        return raw_svg(self.spec)
+        return own_ids(raw_svg(self.spec), self.name)
 
     def _repr_html_(self) -> str:
         return (
             f"<figure style='margin:0;background:#fff;color:#15181e;padding:12px;max-width:780px'>"
-            f"<strong>{escape(self.title)}</strong>{raw_svg(self.spec)}"
+            f"<strong>{escape(self.title)}</strong>{self._repr_svg_()}"
             f"<figcaption>How to read: {escape(self.read)}</figcaption></figure>"
         )
 
@@ -36,7 +36,7 @@ class Chart:
         """Write the chart to a file that ends in .svg or .png."""
         kind = Path(path).suffix.lower()
         if kind == ".svg":
-            write_text(path, raw_svg(self.spec))
+            write_text(path, self._repr_svg_())
         elif kind == ".png":
             check_writable(path)
             Path(path).write_bytes(png(self.spec))

@@ -15,8 +15,11 @@ _STYLE = """<style scoped>
 </style>"""
 
 
-def as_fragment(record: Mapping[str, Any]) -> str:
-    """The verdict, the findings and the leading rows as an HTML fragment."""
+def as_fragment(record: Mapping[str, Any], *, chart: bool = False) -> str:
+    """The verdict, the findings and the leading rows as an HTML fragment, and the leading chart.
+
+    The chart is left out where the extra that draws it is not installed.
+    """
     rows, more = chosen_rows(record)
     head = "".join(f"<th>{escape(header)}</th>" for header in HEADERS)
     body = "".join(
@@ -35,5 +38,13 @@ def as_fragment(record: Mapping[str, Any]) -> str:
         f'<div class="evenhand">{_STYLE}<p><strong>{escape(record["sentence"])}</strong></p>'
         f"<ul>{findings}{notes}</ul>"
         f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        f'<p class="quiet">{escape(" ".join(quiet))}</p></div>'
+        f'<p class="quiet">{escape(" ".join(quiet))}</p>{_leading(record) if chart else ""}</div>'
     )
+
+
+def _leading(record: Mapping[str, Any]) -> str:
+    from evenhand.report.charts_show import charts_of
+    from evenhand.report.svg import can_draw
+
+    known = charts_of(record) if can_draw() else {}
+    return next(iter(known.values()))._repr_html_() if known else ""

@@ -29,6 +29,7 @@ _ANNOTATED = re.compile(r'<(path|line)([^>]*?) aria-label="([^"]*)"([^>]*?)(?:/>
 _LABEL = re.compile(r' aria-label="[^"]*"')
 _BARE = re.compile(r"<g>((?:(?!</?g[ >]).)*)</g>")
 _HOLLOW = re.compile(r"<g[^>]*></g>")
+_CLIP = re.compile(r'(id="|url\(#)clip(\d+)')
 _HEAD = re.compile(r"<svg[^>]*?width=\"([\d.]+)\" height=\"([\d.]+)\"[^>]*>")
 
 
@@ -81,7 +82,18 @@ aria-labelledby="a-t a-d"><title id="a-t">T</title><desc id="a-d">D</desc></svg>
         f'role="img" aria-labelledby="{name}-t {name}-d"><title id="{name}-t">{escape(title)}'
         f'</title><desc id="{name}-d">{escape(described)}</desc>'
     )
-    return opening + with_variables(body) + "</svg>"
+    return opening + with_variables(own_ids(body, name)) + "</svg>"
+
+
+def own_ids(svg: str, name: str) -> str:
+    """The SVG with its clips named after it: the renderer counts them through a whole process.
+
+    Examples:
+        >>> own_ids('<clipPath id="clip7"/><g clip-path="url(#clip7)"/>', "a")
+        '<clipPath id="a-c1"/><g clip-path="url(#a-c1)"/>'
+    """
+    seen: dict[str, int] = {}
+    return _CLIP.sub(lambda m: f"{m[1]}{name}-c{seen.setdefault(m[2], len(seen) + 1)}", svg)
 
 
 def _with_title(found: re.Match[str]) -> str:
