@@ -33,6 +33,7 @@ class Page:
     counts: FloatArray
     level: float
     seed: int
+    bootstrap: bool = True
 
     @property
     def shares(self) -> FloatArray:
@@ -158,11 +159,12 @@ class Page:
             self._one(f"norm_bias_corrected{end}", corrected(rho, reliability=trust), place),
             self._one(f"norm_slope{end}", rise, place),
         ]
-        again = bootstrap_trend(share, r, n, level=self.level, seed=self.seed)
+        draws = 2_000 if self.bootstrap else 1
+        again = bootstrap_trend(share, r, n, level=self.level, draws=draws, seed=self.seed)
         told |= {
             "bias": rho.value,
             "bias_interval": [rho.low, rho.high],
-            "bootstrap_interval": [again.low, again.high],
+            "bootstrap_interval": [again.low, again.high] if self.bootstrap else [None, None],
             "reliability": number(trust),
             "slope": rise.value,
         }

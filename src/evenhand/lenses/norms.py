@@ -45,7 +45,7 @@ def measure(decisions: Decisions, options: Options) -> LensResult:
     """Shares, correlations with every norm, and their trend over classes, by attribute.
 
     The setting `not_class=False` leaves out the correlations among rows of another truth, which
-    need one pass over the table for every class.
+    need one pass over the table for every class; `bootstrap=False` the bootstrap of the trends.
     """
     decisions.survey  # noqa: B018 — refuses unusable scores before anything is counted
     roles = decisions.roles
@@ -57,7 +57,8 @@ def measure(decisions: Decisions, options: Options) -> LensResult:
     excluded: dict[str, int] = {}
     for attribute in roles.attributes:
         columns = [*roles.norm.values(), *roles.norm_irrelevant.values()]
-        counts = norm_counts(decisions, attribute, norms=columns)
+        counted = norm_counts(decisions, attribute, norms=columns)
+        counts = counted.tally
         tallies.append(counts)
         excluded |= left_out(counts, attribute, roles)
         page = make_page(counts, attribute, roles, options)
@@ -75,7 +76,7 @@ def measure(decisions: Decisions, options: Options) -> LensResult:
                 positive=positive,
                 # A scorer without a class's words says nothing of the rows of other classes.
                 elsewhere=elsewhere and not end,
-                complete=not any(counts.total(f"lacks:{c}") for c in ("score", *norms.values())),
+                counted=counted,
             ):
                 parts.append(page.correlation_rows(cells, end=end))
                 if cells.classes != page.places.classes:
@@ -192,6 +193,7 @@ def make_page(counts: Tally, attribute: Attribute, roles: Roles, options: Option
         counts=table,
         level=options.level,
         seed=options.seed,
+        bootstrap=_flag(options, "bootstrap"),
     )
 
 
