@@ -1,13 +1,18 @@
 """A record on the terminal: the verdict first, then findings, then a table of 100 columns."""
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rich.cells import cell_len
+
 from evenhand.findings.sentences import plural
+from evenhand.report.columns import BETWEEN, laid_out
 from evenhand.report.table import HEADERS, cells, chosen_rows, impact_ratios, left_out, printable
 
 WIDTH = 100
+MOST_RATIOS = 20
+_NUMBERS = {"value", "ratio", "interval", "n"}
 _STYLES = {"outside": "bold red", "cannot tell": "yellow", "within": "green", "not assessed": "dim"}
 
 
@@ -57,58 +62,66 @@ def as_text(record: Mapping[str, Any]) -> str:
 
 
 def _table(record: Mapping[str, Any], console: Any) -> None:
-    from rich import box
-    from rich.table import Table
-
+    """The leading rows, those of a measure under its name."""
     rows, more = chosen_rows(record)
     if not rows:
         return
-    table = Table(box=box.SIMPLE_HEAD, width=min(WIDTH, console.width), pad_edge=False)
     told = [cells(row) for row in rows]
     keep = [i for i, name in enumerate(HEADERS) if _worth_showing(name, {c[i] for c in told})]
-    for i in keep:
-        right = HEADERS[i] in {"value", "n", "interval"}
-        table.add_column(HEADERS[i], justify="right" if right else "left", no_wrap=right)
-    before = ""
-    for line, row in zip(told, rows):
-        texts = [_text(cell) for cell in line]
-        texts[0] = _text("" if line[0] == before else line[0])
-        texts[-1].stylize(_STYLES[row["verdict"]])
-        table.add_row(*(texts[i] for i in keep))
-        before = line[0]
-    console.print(table)
+    _columns(
+        console,
+        [[HEADERS[i] for i in keep], *([line[i] for i in keep] for line in told)],
+        headings=[line[0] for line in told],
+        styles=[_STYLES[row["verdict"]] if HEADERS[keep[-1]] == "verdict" else "" for row in rows],
+    )
     if more:
         console.print(_text(f"{more:,} more rows are in the record (--json).", style="dim"))
+    console.print()
 
 
 def _worth_showing(header: str, values: set[str]) -> bool:
     """Whether a column tells rows apart: one class, or no limit at all, needs none."""
     if header == "verdict":
         return values != {"not assessed"}
-    return header != "class" or len(values) > 1
+    return header != "measure" and (header != "class" or len(values) > 1)
 
 
 def _impact(record: Mapping[str, Any], console: Any) -> None:
-    from rich import box
-    from rich.table import Table
-
     rows = impact_ratios(record)
     if not rows or len({row["class"] for row in rows}) > 1:
         return
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        width=min(WIDTH, console.width),
-        pad_edge=False,
-        title="Impact ratios: selection rate by the highest group's (no pass mark is implied)",
-        title_justify="left",
-        title_style="dim",
-    )
-    for header in ("group", "highest", "ratio", "interval", "n"):
-        table.add_column(header, justify="left" if header in {"group", "highest"} else "right")
-    for row in rows[:20]:
-        _, _, group, against, value, limits, count, _ = cells(row)
-        table.add_row(*(_text(cell) for cell in (group, against, value, limits, count)))
-    console.print(table)
+    told = [cells(row)[2:7] for row in rows[:MOST_RATIOS]]
+    title = "Impact ratios: selection rate by the highest group's (no pass mark is implied)"
+    console.print(_text(title, style="dim"))
+    _columns(console, [("group", "highest", "ratio", "interval", "n"), *told])
+    if len(rows) > MOST_RATIOS:
+        more = len(rows) - MOST_RATIOS
+        console.print(_text(f"{more:,} more ratios are in the record (--json).", style="dim"))
+    console.print()
+
+
+def _columns(
+    console: Any,
+    lines: Sequence[Sequence[str]],
+    *,
+    headings: Sequence[str] = (),
+    styles: Sequence[str] = (),
+) -> None:
+    """Aligned cells under their headers; a heading stands above the first line that has it."""
+    margin = " " * (3 if headings else 1)
+    right = [i for i, header in enumerate(lines[0]) if header in _NUMBERS]
+    clean = [[printable(cell) for cell in line] for line in lines]
+    width = min(WIDTH, console.width) - len(margin)
+    header, *body = laid_out(clean, width=width, right=right)
+    between = " " * BETWEEN
+    console.print(_text(margin + between.join(header), style="bold"))
+    console.print(_text(" " + "─" * (len(margin) - 1 + cell_len(between.join(header)))))
+    for i, line in enumerate(body):
+        if headings and (i == 0 or headings[i] != headings[i - 1]):
+            console.print(_text(f" {headings[i]}", style="bold"))
+        text = _text(margin + between.join(line[:-1]) + between)
+        text.append(line[-1], style=styles[i] if styles else "")
+        console.print(text)
 
 
 def _text(words: str, style: str = "") -> Any:
