@@ -45,9 +45,9 @@ def test_a_screen_of_80_columns_shows_whole_words() -> None:
     table["people"] = ["women of colour", "nonbinary", "men", "men"] * (n // 4)
     decisions = eh.Decisions(table, truth="y", decision="d", group="people")
     audit = eh.audit(decisions, limits={"true_positive_rate_gap": 0.05})
-    for width in (80, 100, 200):
+    for width in (80, 100):
         lines = printed(audit, width)
-        assert max(cell_len(line) for line in lines) <= min(width, 100)
+        assert max(cell_len(line) for line in lines) <= width
         header = next(i for i, line in enumerate(lines) if line.startswith("   group"))
         assert lines[header + 2] == " true positive rate gap"
         # Ends of the right-aligned columns are the same in the header and in every row.
