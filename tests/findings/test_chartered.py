@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from evenhand.charter.read import parse_charter
 from evenhand.decisions.table import Decisions
 from evenhand.errors import DataError
 from evenhand.findings.chartered import (
+    KEPT,
     charter_findings,
     charter_limits,
     groups_of,
@@ -22,6 +24,8 @@ from evenhand.findings.chartered import (
 from evenhand.findings.run import audit
 from evenhand.findings.verdict import judge
 from evenhand.lenses.rows import Rows
+from evenhand.simulate.labelers import simulate_labelers
+from evenhand.simulate.scores import ScoreGroup, simulate_scores
 
 TODAY = datetime.date(2026, 6, 1)
 FOR_ALL = Choice(
@@ -138,6 +142,66 @@ def test_findings_name_layer_and_owner() -> None:
             "No cost ratio is chosen for gender=male: what it implies is measured and not judged.",
         ),
     ]
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "told"),
+    [
+        (["within", "within"], True),
+        (["within", "cannot tell"], False),
+        (["within", "outside"], False),
+        (["not assessed", "not assessed"], False),
+    ],
+)
+def test_where_choices_are_kept_concern_goes_to_policy(verdicts: list[str], told: bool) -> None:
+    shared = {"measure": "cost_ratio", "attribute": "gender", "group": ["female", "male"]}
+    charter = replace(parse_charter(TEXT), choices=(FOR_ALL,))
+    found = charter_findings(charter, rows(verdict=verdicts, **shared), today=TODAY)
+    assert [(f.layer, f.owner) for f in found if f.sentence == KEPT] == [("policy", "Bo")] * told
+
+
+def test_findings_speak_in_the_words_of_the_charter() -> None:
+    system = "[system]\nfalse_positive = 'wrongful removal'\nfalse_negative = 'oversight'\n"
+    charter = parse_charter(TEXT.replace("[policy]", f"{system}[policy]"))
+    made = simulate_scores({"f": ScoreGroup(), "m": ScoreGroup(shift=1.0)}, seed=1).frame
+    table = Decisions(made, truth="truth", score="score", threshold=0.5, group="group")
+    told = {f.measure: f.sentence for f in audit(table, charter=charter).findings}
+    assert re.match(
+        r"Decisions on m act as if one oversight weighs as much as [\d.]+ wrongful removals \[",
+        told["cost_ratio"],
+    )
+    assert told["cost_ratio_ratio"].startswith("An oversight weighs less for m than for f: ")
+    assert "missed '1'" not in " ".join(told.values())
+
+
+def test_a_charter_may_speak_of_more_attributes_than_the_audit() -> None:
+    more = "[prevalence.age]\nold = 0.02\n[truth_quality.age]\nold = {sensitivity = 0.9, "
+    charter = parse_charter(TEXT + more + "specificity = 0.9}\n")
+    for made, roles in (
+        (simulate_scores(seed=1).frame, {"score": "score", "threshold": 0.5}),
+        (simulate_labelers(seed=1).frame, {"decision": "decision", "labeler": "labeler"}),
+    ):
+        table = Decisions(made, truth="truth", group="group", **roles)
+        told = [f.sentence for f in audit(table, charter=charter).findings]
+        away = "but the data was not grouped by"
+        assert f"The charter chooses a cost ratio for sex=x, {away} sex." in told
+        assert f"The charter gives a prevalence for age=old, {away} age." in told
+        assert f"The charter tells the quality of the truth for age=old, {away} age." in told
+
+
+def test_a_prevalence_for_a_group_misspelt_is_said() -> None:
+    charter = parse_charter(TEXT + "[prevalence.group]\na = 0.02\nB = 0.03\n")
+    table = Decisions(
+        simulate_labelers(seed=1).frame,
+        truth="truth",
+        decision="decision",
+        labeler="labeler",
+        group="group",
+    )
+    told = [(f.layer, f.owner, f.sentence) for f in audit(table, charter=charter).findings]
+    said = "The charter gives a prevalence for group=a, but the data has no such group."
+    assert ("policy", "Bo", said) in told
+    assert not any("group=B" in sentence for _, _, sentence in told)
 
 
 def test_groups_without_a_name_need_no_choice() -> None:

@@ -201,7 +201,7 @@ def test_first_screen_says_what_matters(scores: Any) -> None:
         if name in ("Furthest outside", "Largest difference seen")
     )
     assert "n = " in worst
-    assert "act as if one missed '1' weighs as much as" in worst
+    assert "act as if one missed case weighs as much as" in worst
 
 
 @pytest.mark.parametrize("name", RECORDS)

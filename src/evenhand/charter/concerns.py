@@ -128,24 +128,32 @@ def _words(charter: Charter) -> Iterator[Concern]:
 
 
 def _unknown_groups(charter: Charter, groups: Mapping[str, Sequence[str]]) -> Iterator[Concern]:
-    for choice in charter.choices:
-        if choice.attribute is None or choice.group is None:
+    """What the charter says of groups that the data does not have, and so cannot hold."""
+    policy = charter.owner_of("policy")
+    said = [
+        ("chooses a cost ratio", one.attribute, one.group, one.decided_by or policy)
+        for one in charter.choices
+    ]
+    said += [("gives a prevalence", *key, policy) for key in charter.prevalence]
+    said += [("tells the quality of the truth", *key, policy) for key in charter.truth_quality]
+    for what, attribute, group, who in said:
+        if attribute is None or group is None:
             continue
-        names = list(groups.get(choice.attribute, ()))
-        if choice.group in names:
+        names = list(groups.get(attribute, ()))
+        if group in names:
             continue
         if names:
-            why = f"but the data has no such group.{nearest(choice.group, names)}"
+            why = f"but the data has no such group.{nearest(group, names)}"
         else:
-            why = f"but the data was not grouped by {choice.attribute}."
-            why += nearest(choice.attribute, list(groups))
+            why = f"but the data was not grouped by {attribute}."
+            why += nearest(attribute, list(groups))
         yield _concern(
             charter,
             "group",
             "policy",
-            f"The charter chooses a cost ratio for {choice.whom}, {why}",
-            choice.decided_by,
-            attribute=choice.attribute,
+            f"The charter {what} for {attribute}={group}, {why}",
+            who,
+            attribute=attribute,
         )
 
 

@@ -6,17 +6,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from evenhand.charter.charter import Charter
-from evenhand.charter.concerns import concerns, group_concerns
+from evenhand.charter.concerns import Concern, concerns, group_concerns
 from evenhand.charter.read import read_charter
 from evenhand.decisions.labels import MISSING
 from evenhand.decisions.table import Decisions
+from evenhand.findings.cost_sentences import own_words
 from evenhand.findings.find import Finding
-from evenhand.findings.verdict import NOT_ASSESSED, Limit
+from evenhand.findings.verdict import NOT_ASSESSED, WITHIN, Limit
 from evenhand.lenses.rows import Rows
 
 # What an audit says of the charter itself; answers still in want of words are for `charter check`.
 _SAID = ("review", "owner", "choice")
+# A disparity goes to the implementation; none found but concern remaining, to those who chose.
+KEPT = (
+    "What was chosen is what is done. Where concern remains, ask next whether the policy itself is "
+    "right, and then the product."
+)
 
 
 def the_charter(charter: Charter | str | Path | None) -> Charter | None:
@@ -76,6 +84,9 @@ def charter_findings(charter: Charter | None, rows: Rows, *, today: datetime.dat
         return []
     said = [concern for concern in concerns(charter, today=today) if concern.kind in _SAID]
     said += group_concerns(charter, groups_of(rows))
+    if kept(rows):
+        who = charter.owner_of("policy")
+        said.append(Concern(kind="kept", layer="policy", sentence=KEPT, owner=who))
     return [
         Finding(
             lens="charter",
@@ -91,12 +102,24 @@ def charter_findings(charter: Charter | None, rows: Rows, *, today: datetime.dat
     ]
 
 
+def kept(rows: Rows) -> bool:
+    """Whether every group's cost ratio is shown to lie in the band that was chosen for it."""
+    single = np.array([name is not None for name in rows["labeler"]], dtype=bool)
+    verdicts = set(rows["verdict"][(rows["measure"] == "cost_ratio") & ~single])
+    return verdicts == {WITHIN}
+
+
 def assigned(findings: Iterable[Finding], charter: Charter | None) -> list[Finding]:
-    """The findings with the owner of their layer, who should look at them."""
+    """The findings in the charter's words, with the owner of their layer, who should look."""
     if charter is None:
         return list(findings)
+    missed, wrong = charter.system.false_negative[0], charter.system.false_positive[1]
     return [
-        finding if finding.owner else replace(finding, owner=charter.owner_of(finding.layer))
+        replace(
+            finding,
+            owner=finding.owner or charter.owner_of(finding.layer),
+            sentence=own_words(finding.sentence, missed=missed, wrong=wrong),
+        )
         for finding in findings
     ]
 

@@ -1,10 +1,13 @@
 """Cost ratios in words that a policy owner reads: what one missed case is taken to weigh."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 Row = Mapping[str, Any]
 MOST_NAMED = 4
+_WRONG = "wrongly decided ones"
+_MISSED = re.compile(r"\b([Oo]ne|[Aa]) missed '.*?'(?= weighs )")
 
 
 def times(value: float) -> str:
@@ -51,13 +54,34 @@ def cost_sentence(rows: Sequence[Row], lead: Row | None) -> str | None:
         parts.append(f"and {more:,} more {'group' if more == 1 else 'groups'}")
     opening = (
         f"Decisions on {shown[0]['group']} act as if one missed '{shown[0]['class']}' weighs as "
-        f"much as {_told(shown[0], ' wrongly decided ones')}"
+        f"much as {_told(shown[0], f' {_WRONG}')}"
     )
     band = ""
     if shown[0]["limit_low"] is not None and shown[0]["limit_high"] is not None:
         limits = f"{times(shown[0]['limit_low'])} to {times(shown[0]['limit_high'])}"
         band = f" Agreed for {shown[0]['group']}: {limits}."
     return "; ".join([opening, *parts]) + "." + band
+
+
+def own_words(sentence: str, *, missed: str, wrong: str) -> str:
+    """A sentence on cost ratios with the two mistakes as a charter calls them: one, several.
+
+    Examples:
+        >>> told = "Decisions on f act as if one missed '1' weighs as much as 2.30 wrongly decided"
+        >>> own_words(told + " ones.", missed="missed violation", wrong="wrongful removals")[25:]
+        'one missed violation weighs as much as 2.30 wrongful removals.'
+        >>> own_words("A missed '1' weighs less for f.", missed="oversight", wrong="alarms")
+        'An oversight weighs less for f.'
+    """
+
+    def name(found: re.Match[str]) -> str:
+        article = found[1]
+        if article in ("a", "A") and missed[:1].lower() in "aeiou":
+            article += "n"
+        return f"{article} {missed}"
+
+    told = _MISSED.sub(name, sentence)
+    return told if told == sentence else told.replace(_WRONG, wrong, 1)
 
 
 def _told(row: Row, noun: str = "") -> str | None:

@@ -175,8 +175,9 @@ def cost_curve(
         equal += _equalised(attribute, found, decisions, level)
     if isinstance(cost_ratio, Mapping):
         names = {attribute.name for attribute in roles.attributes}
-        for group in cost_ratio:
-            if str(group) not in known | names | {"all"}:
+        for group, ratio in cost_ratio.items():
+            # A charter may choose for attributes that this table is not audited by.
+            if str(group) not in known | names | {"all"} and not isinstance(ratio, Mapping):
                 raise UsageError(
                     f"cost_ratio names {str(group)!r}, which is not a group."
                     f"{nearest(str(group), sorted(known))}"

@@ -241,12 +241,15 @@ def truth_quality(
 def check_setting_groups(
     settings: Mapping[str, Any], attributes: tuple[str, ...], groups: set[str]
 ) -> None:
-    """Refuse settings by group that name a group that is not there."""
+    """Refuse settings by group that name a group that is not there.
+
+    A charter nests them by attribute, and may speak of more attributes than this table has.
+    """
     known = {*attributes, *groups, "all"}
     for setting in ("prevalence", "truth_sensitivity", "truth_specificity"):
         value = settings.get(setting)
         for name in value if isinstance(value, Mapping) else ():
-            if str(name) not in known:
+            if str(name) not in known and not isinstance(value[name], Mapping):
                 listed = sorted(groups)
                 raise UsageError(
                     f"{setting} names {str(name)!r}, which is not a group."
