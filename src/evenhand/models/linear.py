@@ -137,7 +137,8 @@ class LogisticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def class_probabilities(self, X: Any) -> FloatTable:
         """Probability of each class against its rest; rows do not add to 1 with more than two."""
-        logits = self.decision_function(X)
+        # In float32 all logits above 17 would be one probability, and ranks would tie.
+        logits = self.decision_function(X).astype(np.float64)
         if logits.ndim == 1:
             logits = np.stack([-logits, logits], axis=1)
         elif self.multinomial:
