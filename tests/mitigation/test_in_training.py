@@ -160,7 +160,7 @@ def test_pairing_is_ridge_on_extra_rows(multinomial):
     truth = (truth + (X[:, 0] > 2)).astype(int)
     strength = 0.7
     model = LogitPairedClassifier(
-        strength=strength, C=2.0, multinomial=multinomial, tol=1e-10, max_iter=3000
+        strength=strength, C=2.0, multinomial=multinomial, tol=1e-13, max_iter=3000
     ).fit(X, truth, counterfactual=other)
     logits = X @ model.coef_.T + model.intercept_
     p = softmax(logits, axis=1) if multinomial else 1 / (1 + np.exp(-logits))

@@ -443,9 +443,13 @@ def test_the_penalty_chooses_its_strength_within_the_budget():
     model = NormPenalisedClassifier(norm_group="f", budget=0.02, folds=3)
     model.fit(X, truth, group=group, norm_features=X[:, CLASSES:])
     path = {step.strength: step for step in model.steps_}
-    assert list(path) == [0.0, 0.1, 1.0, 10.0, 100.0]
+    tried = list(path)
+    assert tried == [0.0, 0.1, 1.0, 10.0, 100.0][: len(tried)]
     assert path[0.0].accuracy - path[model.strength_].accuracy <= 0.02
-    assert model.stopped_by_
+    # The first strength that is too much ends the search: no larger one would be chosen.
+    assert model.stopped_by_ == "the accuracy budget of 0.02"
+    assert model.strength_ == tried[-2] > 0
+    assert path[0.0].accuracy - path[tried[-1]].accuracy > 0.02
 
 
 def test_the_penalty_on_two_classes():

@@ -1,19 +1,15 @@
 """Counterfactual logit pairing: training that keeps a text and its counterfactual at one score."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 
 from evenhand.errors import UsageError
 from evenhand.mitigation.estimator import is_sparse
-from evenhand.mitigation.linear_problem import (
-    LinearProblem,
-    LinearRemedy,
-    descend,
-    logistic_loss,
-    softmax_loss,
-)
+from evenhand.mitigation.linear_problem import LinearRemedy, warn_unsettled
+from evenhand.models.logistic import fit_logistic
 from evenhand.stats.estimate import FloatArray
 
 
@@ -44,56 +40,73 @@ class LogitPairedClassifier(LinearRemedy):
         multinomial: bool = False,
         tol: float = 1e-5,
         max_iter: int = 500,
+        threads: int | None = None,
     ) -> None:
         self.strength = strength
         self.C = C
         self.multinomial = multinomial
         self.tol = tol
         self.max_iter = max_iter
+        self.threads = threads
 
     def fit(self, X: Any, y: Any, *, counterfactual: Any, sample_weight: Any = None) -> Self:
         """Fit on the originals, paired with their counterfactuals."""
         if not self.strength >= 0:
             raise UsageError(f"strength={self.strength} is negative. Give 0 or more.")
+        single = getattr(X, "dtype", None) == np.float32
         X, labels, weights = self._checked(X, y, sample_weight)
         self.joint_ = bool(self.multinomial)
         differences = _differences(X, counterfactual)
-        problem = LinearProblem.of(X, weights=weights)
-        ridge = 1 / (self.C * weights.sum())
+        much = self.strength / len(differences) * self.C
+        bend = sum(_squares(each, weights * much) for each in differences)
+        table, turn = turned(X, bend)
         count = self.classes_.size
         columns = count if self.multinomial or count > 2 else 1
-        numbers = np.arange(count)[-columns:]
-        positive = (labels[:, None] == numbers).astype(np.float64)
-        pair_weight = self.strength / len(differences)
-
-        def objective(w: FloatArray, b: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-            logits = problem.logits(w, b)
-            if self.multinomial:
-                loss, residuals = softmax_loss(logits, labels, problem.weights)
-            else:
-                loss, residuals = logistic_loss(logits, positive, problem.weights)
-            by_coef = problem.back(residuals) + ridge * w
-            value = loss + ridge / 2 * float((w * w).sum())
-            for each in differences:
-                change = np.asarray(each @ w.T)
-                weighed = change * (problem.weights * pair_weight)[:, None]
-                value += float((change * weighed).sum()) / 2
-                by_coef += np.asarray(each.T @ weighed).T
-            return value, by_coef, residuals.sum(axis=0)
-
-        share = np.clip(problem.weights @ positive, 1e-6, 1 - 1e-6)
-        level = np.log(share) if self.multinomial else np.log(share / (1 - share))
-        w, b, _, settled = descend(
-            problem,
-            objective,
-            start=(np.zeros((columns, X.shape[1])), level),
-            ridge=ridge,
+        fit = fit_logistic(
+            table.astype(np.float32) if single else table,
+            labels if columns > 1 else labels - 1,
+            classes=columns,
+            multinomial=self.multinomial,
+            penalty=1 / self.C,
+            weights=weights,
             tolerance=self.tol,
             max_iterations=self.max_iter,
-            bend=pair_weight * sum(_mean_square(each, problem.weights) for each in differences),
+            threads=self.threads,
         )
-        self._keep(problem, w, b, settled=settled)
+        self.coef_ = turn(fit.weights.astype(np.float64))
+        self.intercept_ = fit.intercepts.astype(np.float64)
+        if not fit.converged.all():
+            warn_unsettled(type(self).__name__)
         return self
+
+
+def turned(X: Any, bend: Any) -> tuple[Any, Callable[[FloatArray], FloatArray]]:
+    """Features in which a ridge alone is ridge and penalty together, and the way back.
+
+    With the penalty w·B·w the sum is w·(1 + B)·w, which is |u|² for w = (1 + B)^(−½)·u: logits
+    X·w are those of the features X·(1 + B)^(−½). Of sparse features only the columns that a swap
+    changes are turned, and they are few.
+    """
+    touched = np.flatnonzero(np.asarray(abs(bend).sum(axis=0)).ravel() > 0)
+    block = bend[touched][:, touched]
+    block = block.toarray() if is_sparse(block) else np.asarray(block)
+    values, axes = np.linalg.eigh(np.eye(touched.size) + block)
+    root = (axes / np.sqrt(values)) @ axes.T
+    if is_sparse(X):
+        rest = np.setdiff1d(np.arange(X.shape[1]), touched)
+        turn = sparse.csr_matrix(root.astype(X.dtype))
+        table = sparse.hstack([X[:, rest], X[:, touched] @ turn], format="csr")
+    else:
+        rest = np.setdiff1d(np.arange(X.shape[1]), touched)
+        table = np.concatenate([X[:, rest], X[:, touched] @ root.astype(X.dtype)], axis=1)
+
+    def back(weights: FloatArray) -> FloatArray:
+        out = np.empty_like(weights)
+        out[:, rest] = weights[:, : rest.size]
+        out[:, touched] = weights[:, rest.size :] @ root
+        return out
+
+    return table, back
 
 
 def _differences(X: Any, counterfactual: Any) -> list[Any]:
@@ -112,6 +125,8 @@ def _differences(X: Any, counterfactual: Any) -> list[Any]:
     return found
 
 
-def _mean_square(matrix: Any, weights: FloatArray) -> FloatArray:
-    squares = matrix.multiply(matrix) if is_sparse(matrix) else matrix**2
-    return np.asarray(squares.T @ weights).ravel()
+def _squares(matrix: Any, weights: FloatArray) -> Any:
+    """Features × features: weighted sum over rows of the products of changes."""
+    if is_sparse(matrix):
+        return (matrix.multiply(weights[:, None]).T @ matrix).tocsr()
+    return (matrix * weights[:, None]).T @ matrix

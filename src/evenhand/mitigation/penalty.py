@@ -25,9 +25,12 @@ from evenhand.mitigation.linear_problem import (
     logistic_loss,
 )
 from evenhand.mitigation.norm_slopes import StrengthStep, accuracy_of, norm_trend, pick_strength
+from evenhand.models.logistic import fit_logistic
 from evenhand.stats.estimate import FloatArray
 
 STRENGTHS = (0.1, 1.0, 10.0, 100.0)
+# Of the fit without a penalty, as a share of the objective: the ledger's own for its baseline.
+PLAIN_TOLERANCE = 1e-4
 
 
 def norm_directions(X: Any, *, norm: FloatArray, cells: Cells) -> FloatArray:
@@ -90,6 +93,7 @@ class NormPenalisedClassifier(LinearRemedy):
         seed: int = 0,
         tol: float = 1e-5,
         max_iter: int = 500,
+        threads: int | None = None,
     ) -> None:
         self.norm_scorer = norm_scorer
         self.norm_group = norm_group
@@ -100,6 +104,7 @@ class NormPenalisedClassifier(LinearRemedy):
         self.seed = seed
         self.tol = tol
         self.max_iter = max_iter
+        self.threads = threads
 
     def fit(
         self,
@@ -120,6 +125,7 @@ class NormPenalisedClassifier(LinearRemedy):
         """
         if self.strength is not None and not self.strength >= 0:
             raise UsageError(f"strength={self.strength} is negative. Give 0 or more.")
+        self.single_ = getattr(X, "dtype", None) == np.float32
         X, _, weights = self._checked(X, y, sample_weight)
         cells = cells_of(y, group=group)
         originals = original_rows(is_counterfactual, rows=cells.truth.size)
@@ -158,39 +164,52 @@ class NormPenalisedClassifier(LinearRemedy):
         origin: Any,
         originals: NDArray[np.bool_],
     ) -> None:
-        """Try every strength on folds that the fit leaves out."""
+        """Try strengths from 0 upwards on folds that the fit leaves out, until one is too much."""
         fold = fold_numbers(cells, folds=self.folds, seed=self.seed, origin=origin)
+        focal = cells.groups.index(self.norm_group_)
         columns = 1 if len(cells.classes) == 2 else len(cells.classes)
-        wanted = (0.0, *STRENGTHS)
-        held = np.zeros((len(wanted), cells.truth.size, columns))
+        parts = []
         for number in range(self.folds):
             inside, outside = fold == number, np.flatnonzero(fold != number)
-            part, bare = cells.take(outside), outside[originals[outside]]
+            bare = outside[originals[outside]]
             problem = LinearProblem.of(X[outside], weights=weights[outside])
             directions = norm_directions(X[bare], norm=norm[bare], cells=cells.take(bare))
-            start = None
-            for k, strength in enumerate(wanted):
+            parts.append((inside, outside, problem, directions))
+        begun: list[_Fit | None] = [None] * self.folds
+        steps: list[StrengthStep] = []
+        for strength in (0.0, *STRENGTHS):
+            held = np.zeros((cells.truth.size, columns))
+            for number, (inside, outside, problem, directions) in enumerate(parts):
                 found = self._fit(
-                    problem, part, directions, weights[outside], strength=strength, start=start
-                )
-                start = (found.coef, found.level)
-                logits = X[inside] @ found.coef.T + (found.level - found.coef @ problem.mean)
-                held[k, inside] = logits
-        focal = cells.groups.index(self.norm_group_)
-        cells, norm = cells.take(originals), norm[originals]
-        steps = []
-        for strength, logits in zip(wanted, held[:, originals], strict=True):
-            trend = norm_trend(logits, norm=norm, cells=cells, focal=focal)
-            steps.append(
-                StrengthStep(
+                    problem,
+                    cells.take(outside),
+                    directions,
+                    weights[outside],
                     strength=strength,
-                    accuracy=accuracy_of(logits, cells),
-                    slopes=tuple(trend.slopes.tolist()),
-                    mean_absolute=tuple(trend.mean_absolute.tolist()),
+                    start=begun[number],
                 )
+                begun[number] = found
+                held[inside] = X[inside] @ found.coef.T + (found.level - found.coef @ problem.mean)
+            step = self._step(
+                strength, held[originals], norm[originals], cells.take(originals), focal
             )
+            steps.append(step)
+            self.strength_, self.stopped_by_ = pick_strength(steps, budget=self.budget)
+            if self.strength_ != strength:
+                break
         self.steps_ = tuple(steps)
-        self.strength_, self.stopped_by_ = pick_strength(steps, budget=self.budget)
+
+    @staticmethod
+    def _step(
+        strength: float, logits: FloatArray, norm: FloatArray, cells: Cells, focal: int
+    ) -> StrengthStep:
+        trend = norm_trend(logits, norm=norm, cells=cells, focal=focal)
+        return StrengthStep(
+            strength=strength,
+            accuracy=accuracy_of(logits, cells),
+            slopes=tuple(trend.slopes.tolist()),
+            mean_absolute=tuple(trend.mean_absolute.tolist()),
+        )
 
     def _fit(
         self,
@@ -200,10 +219,13 @@ class NormPenalisedClassifier(LinearRemedy):
         weights: FloatArray,
         *,
         strength: float | None = None,
-        start: tuple[FloatArray, FloatArray] | None = None,
+        start: _Fit | None = None,
     ) -> _Fit:
-        """All classes, one after the other: each has directions of its own."""
+        """All classes, one after the other, for each has directions of its own."""
         much = float(self.strength_ or 0.0) if strength is None else strength
+        begin = start or self._plain(problem, cells, weights)
+        if not much:
+            return begin
         ridge = 1 / (self.C * weights.sum())
         numbers = [1] if len(cells.classes) == 2 else list(range(len(cells.classes)))
         width = problem.mean.size
@@ -223,14 +245,10 @@ class NormPenalisedClassifier(LinearRemedy):
                 by_coef = problem.back(residuals) + ridge * w + much * (along @ away)
                 return value, by_coef, residuals.sum(axis=0)
 
-            share = float(np.clip(problem.weights @ own[:, 0], 1e-6, 1 - 1e-6))
-            first = (np.zeros((1, width)), np.array([np.log(share / (1 - share))]))
-            if start is not None:
-                first = (start[0][row : row + 1], start[1][row : row + 1])
             w, b, _, done = descend(
                 problem,
                 objective,
-                start=first,
+                start=(begin.coef[row : row + 1], begin.level[row : row + 1]),
                 ridge=ridge,
                 tolerance=self.tol,
                 max_iterations=self.max_iter,
@@ -239,3 +257,20 @@ class NormPenalisedClassifier(LinearRemedy):
             coef[row], level[row] = w[0], b[0]
             settled &= done
         return _Fit(coef=coef, level=level, settled=settled)
+
+    def _plain(self, problem: LinearProblem, cells: Cells, weights: FloatArray) -> _Fit:
+        """The fit without a penalty, all classes in one pass: the classifier itself."""
+        two = len(cells.classes) == 2
+        fit = fit_logistic(
+            problem.matrix.astype(np.float32) if self.single_ else problem.matrix,
+            cells.truth - 1 if two else cells.truth,
+            classes=1 if two else len(cells.classes),
+            penalty=1 / self.C,
+            weights=weights,
+            tolerance=min(self.tol, PLAIN_TOLERANCE),
+            max_iterations=self.max_iter,
+            threads=self.threads,
+        )
+        coef = fit.weights.astype(np.float64)
+        level = fit.intercepts.astype(np.float64) + coef @ problem.mean
+        return _Fit(coef=coef, level=level, settled=bool(fit.converged.all()))

@@ -183,8 +183,11 @@ class NormResidualisedClassifier(Remedy):
         sample_weight: Any = None,
         origin: Any = None,
         is_counterfactual: Any = None,
+        fitted: Any = None,
     ) -> Self:
         """Cross-fit both models, learn the slopes, choose the strength and fit on all rows.
+
+        `fitted` is the estimator fitted on all of these rows, where the caller has it already.
 
         On an augmented set give `origin` and `is_counterfactual`: a text and its copy then share
         a fold, and copies train the classifier but neither norm scorer nor slopes.
@@ -221,7 +224,9 @@ class NormResidualisedClassifier(Remedy):
             grid=self.grid,
         )
         self.norm_ = norm.fitted(about, cells, np.flatnonzero(originals))
-        self.estimator_ = fit_weighted(fresh(self.estimator), X, y, weights)
+        if fitted is None:
+            fitted = fit_weighted(fresh(self.estimator), X, y, weights)
+        self.estimator_ = fitted
         self.classes_ = self.estimator_.classes_
         self.joint_ = _is_joint(self.estimator_, take(X, np.arange(min(50, cells.truth.size))))
         return self
