@@ -29,8 +29,8 @@ class AdversarialClassifier(Remedy):
     g − (g·û)û − adversary_weight·h, with g its own gradient, h the adversary's and û = h/|h|:
     the paper's on all parameters as one vector (`projection` "whole"), AIF360's tensor by tensor
     ("tensor"), which leaves a tensor of one free number, such as the level of two classes, to the
-    adversary alone. The other defaults are AIF360's; `hidden=0` is linear, and `device` None
-    takes a GPU where there is one.
+    adversary alone. The adversary learns `adversary_pace` times as fast. The other defaults are
+    AIF360's; `hidden=0` is linear, and `device` None takes a GPU where there is one.
 
     Examples:
         >>> AdversarialClassifier(hidden=0, epochs=5).get_params()["adversary_weight"]
@@ -48,6 +48,7 @@ class AdversarialClassifier(Remedy):
         hidden: int = 200,
         dropout: float = 0.2,
         learning_rate: float = 1e-3,
+        adversary_pace: float = 1.0,
         decay: float = 0.96,
         batch_size: int = 128,
         epochs: int = 50,
@@ -61,6 +62,7 @@ class AdversarialClassifier(Remedy):
         self.hidden = hidden
         self.dropout = dropout
         self.learning_rate = learning_rate
+        self.adversary_pace = adversary_pace
         self.decay = decay
         self.batch_size = batch_size
         self.epochs = epochs
@@ -68,8 +70,21 @@ class AdversarialClassifier(Remedy):
         self.seed = seed
         self.device = device
 
-    def fit(self, X: Any, y: Any, *, group: Any, sample_weight: Any = None) -> Self:
-        """Train classifier and adversary together, batch by batch."""
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        group: Any,
+        sample_weight: Any = None,
+        start: Any = None,
+        watch: Any = None,
+    ) -> Self:
+        """Train classifier and adversary together, batch by batch.
+
+        `start` are layers to begin from, as in `layers_`; `watch` is called after every epoch
+        with its number and the layers, and says whether to go on.
+        """
         self._check_arguments()
         try:
             import torch
@@ -91,7 +106,8 @@ class AdversarialClassifier(Remedy):
         with torch.random.fork_rng(devices=spare):
             torch.manual_seed(self.seed)
             duel = Duel(self, classes=len(cells.classes), groups=len(cells.groups), device=device)
-            duel.train(X, cells=cells, weights=weights / weights.mean())
+            share = weights / weights.mean()
+            duel.train(X, cells=cells, weights=share, start=start, watch=watch)
         self.layers_: list[tuple[NDArray[Any], NDArray[Any]]] = duel.layers()
         self.history_ = duel.history
         self.device_ = device
@@ -113,8 +129,9 @@ class AdversarialClassifier(Remedy):
         for name in ("adversary_weight", "hidden", "weight_decay"):
             if not getattr(self, name) >= 0:
                 raise UsageError(f"{name}={getattr(self, name)} is negative. Give 0 or more.")
-        if not self.learning_rate > 0:
-            raise UsageError(f"learning_rate={self.learning_rate} is not above 0.")
+        for name in ("learning_rate", "adversary_pace"):
+            if not getattr(self, name) > 0:
+                raise UsageError(f"{name}={getattr(self, name)} is not above 0.")
         if not 0 <= self.dropout < 1:
             raise UsageError(f"dropout={self.dropout} is not a share below 1.")
 

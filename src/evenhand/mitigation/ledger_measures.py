@@ -161,7 +161,7 @@ def measure_outcome(texts: LedgerTexts, found: Outcome) -> Measured:
     for name, value in _accuracies(rows, found).items():
         values[name] = {EVERYBODY: number(value)}
     decisions = _decisions(texts, found)
-    options = Options(settings={"not_class": False})
+    options = Options(settings={"not_class": False, "bootstrap": False})
     plain = statistical.measure(decisions, options).rows
     ends = ("gap_rms", "gap_rms_corrected")
     for rate in ("true_positive_rate", "false_positive_rate"):

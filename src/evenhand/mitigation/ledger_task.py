@@ -1,6 +1,8 @@
 """One training set in one representation, and what a remedy makes of it."""
 
-from collections.abc import Mapping
+import threading
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -9,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import DataError
+from evenhand.mitigation.adversarial_tuning import EPOCHS, RATES, WEIGHTS
 from evenhand.mitigation.augment import TrainingRows
 from evenhand.mitigation.cells import Codes
 from evenhand.mitigation.estimator import class_scores, fit_weighted
@@ -23,11 +26,30 @@ class LedgerSettings:
 
     budget: float = 0.01
     reductions_iterations: int = 10
-    adversarial_epochs: int = 20
-    adversary_weights: tuple[float, ...] = (0.1, 1.0, 3.0)
+    adversarial_epochs: int = EPOCHS
+    adversary_weights: tuple[float, ...] = WEIGHTS
+    adversary_rates: tuple[float, ...] = RATES
     tolerance: float = 1e-4
     # Of the remedies with a penalty of their own: weights are then within 1 % of settled ones.
     penalty_tolerance: float = 1e-3
+
+
+class Shared:
+    """Something made once, however many threads ask for it at the same time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._made: list[Any] = []
+        self.seconds = 0.0
+
+    def get(self, make: Callable[[], Any]) -> Any:
+        """What was made; the first to ask makes it, and the others wait."""
+        with self._lock:
+            if not self._made:
+                began = time.perf_counter()
+                self._made.append(make())
+                self.seconds = time.perf_counter() - began
+            return self._made[0]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -39,6 +61,19 @@ class Task:
     rows: Codes
     seed: int
     settings: LedgerSettings = field(default_factory=LedgerSettings)
+    _shared: dict[str, "Shared"] = field(default_factory=dict)
+
+    def once(self, name: str, make: Callable[[], Any]) -> Any:
+        """What `make` gives, made by the first remedy that asks and shared by all others."""
+        return self._shared.setdefault(name, Shared()).get(make)
+
+    def seconds(self, name: str) -> float:
+        """How long it took to make something that remedies share."""
+        return self._shared[name].seconds
+
+    def baseline(self) -> Any:
+        """The classifier without a remedy, which several remedies begin from or build on."""
+        return self.once("baseline", lambda: self.classifier().fit(self.table, self.y))
 
     @cached_property
     def table(self) -> Any:
@@ -102,13 +137,15 @@ class Fitted:
     """A trained model with the way its scores become decisions.
 
     `by_group` models ask for the group, `with_norm` ones for the features of the norm; `cuts`
-    decide in the place of the largest score.
+    decide in the place of the largest score. `seconds` are told where the fit is shared with
+    other remedies, one of which may have made it.
     """
 
     model: Any
     by_group: bool = False
     with_norm: bool = False
     cuts: GroupThresholds | None = None
+    seconds: float | None = None
     chosen: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 

@@ -147,7 +147,7 @@ def prepare_texts(
         features={name: model.features(corpus) for name, model in made.items()},
         norm_representation=about,
         norm_features=about.features(scrubbed),
-        norms=_norms(rows, texts, learned),
+        norms=_norms(rows, clean, learned),
         name_vectors=names,
         no_names=no_names,
     )
@@ -186,8 +186,11 @@ def _distinct(
     return own, {name: places(each) for name, each in do.items()}, list(place)
 
 
-def _norms(rows: LedgerRows, texts: list[str], learned: WordVectors) -> Norms:
-    """Norms of the test rows by two scorers of the training rows: vectors, and word counts."""
+def _norms(rows: LedgerRows, clean: list[str], learned: WordVectors) -> Norms:
+    """Norms of the test rows by two scorers of the training rows: vectors, and word counts.
+
+    Texts are scrubbed already, once for all that read them.
+    """
     people = rows.people
 
     def part(values: Any, at: Codes) -> Any:
@@ -197,24 +200,19 @@ def _norms(rows: LedgerRows, texts: list[str], learned: WordVectors) -> Norms:
     try:
         scorers = [
             fit_norm_scorer(
-                part(texts, train),
+                part(clean, train),
                 group=part(people.group, train),
                 truth=part(people.truth, train),
-                names=part(people.names, train),
                 representation=representation,
                 groups=rows.groups,
+                scrub=False,
                 irrelevant=first,
             )
             for first, representation in ((True, _Learned(learned)), (False, BagOfWords()))
         ]
     except EvenhandError as error:
         return Norms(first={}, irrelevant={}, second={}, undefined=str(error))
-    found = [
-        each.score(
-            part(texts, test), names=part(people.names, test), truth=part(people.truth, test)
-        )
-        for each in scorers
-    ]
+    found = [each.score(part(clean, test), truth=part(people.truth, test)) for each in scorers]
     return Norms(
         first=dict(found[0].norm),
         irrelevant=dict(found[0].irrelevant),

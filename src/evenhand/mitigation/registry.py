@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from evenhand.errors import MissingExtra, UsageError, nearest
-from evenhand.mitigation.adversarial import AdversarialClassifier
+from evenhand.mitigation.adversarial_tuning import tune_adversary
+from evenhand.mitigation.augment import TrainingRows
 from evenhand.mitigation.cells import cells_of
 from evenhand.mitigation.compose import compose
 from evenhand.mitigation.covariance import CovarianceConstrainedClassifier
@@ -25,8 +26,8 @@ from evenhand.mitigation.reweigh import Weighing, reweigh
 from evenhand.mitigation.thresholds import GroupThresholds
 
 BASELINE = "baseline"
-# Adversarial training: batches of a sparse table cost ten times those of a dense one.
-MOST_DENSE, MOST_STEPS, BATCH = 100_000_000, 4_000, 128
+# Up to this many numbers a table of word counts multiplies faster when it is filled.
+MOST_DENSE = 100_000_000
 Fit = Callable[[Task], Fitted]
 
 
@@ -34,7 +35,8 @@ Fit = Callable[[Task], Fitted]
 class Entry:
     """A remedy of the registry; `stage` says when it acts, `needs` what it cannot do without.
 
-    `needs` are among "counterfactual", "names" and "norm"; `extra` is an optional dependency.
+    `needs` are among "counterfactual", "names" and "norm"; `extra` is an optional dependency,
+    `cost` roughly the number of baseline fits it takes.
     """
 
     name: str
@@ -45,10 +47,11 @@ class Entry:
     needs_group_at_decision: bool = False
     extra: str | None = None
     only: str | None = None
+    cost: float = 1.0
 
 
 def _baseline(task: Task) -> Fitted:
-    return Fitted(model=task.classifier().fit(task.table, task.y))
+    return Fitted(model=task.baseline(), seconds=task.seconds("baseline"))
 
 
 def _weighed(method: Weighing) -> Fit:
@@ -77,8 +80,30 @@ def _composed(**how: Any) -> Fit:
     return fit
 
 
+def _weighed_copies(task: Task) -> tuple[TrainingRows, Fitted]:
+    """Kamiran–Calders weights and counterfactual copies: a remedy, and the start of another."""
+
+    def make() -> tuple[TrainingRows, Fitted]:
+        made = compose(
+            task.y,
+            group=task.group,
+            groups=list(task.do),
+            weighing="kamiran_calders",
+            seed=task.seed,
+        )
+        return made, task.fitted(made)
+
+    found: tuple[TrainingRows, Fitted] = task.once("weighed_copies", make)
+    return found
+
+
+def _reweighed_augmented(task: Task) -> Fitted:
+    found = _weighed_copies(task)[1]
+    return replace(found, seconds=task.seconds("weighed_copies"))
+
+
 def _thresholds(task: Task) -> Fitted:
-    model = task.classifier().fit(task.table, task.y)
+    model = task.baseline()
     rows = task.texts.rows.validation
     cuts = GroupThresholds(model, seed=task.seed)
     cuts.fit(task.features(rows), task.truth_of(rows), group=task.groups_of(rows))
@@ -98,34 +123,34 @@ def _cocl(task: Task) -> Fitted:
 
 
 def _adversarial(task: Task) -> Fitted:
-    """The strongest adversary whose accuracy on validation rows stays within the budget."""
+    """Rate, weight and epochs by the budget on validation rows, from the baseline's weights."""
     rows = task.texts.rows.validation
-    truth, held = task.truth_of(rows), task.features(rows)
-    bar = float((task.classifier().fit(task.table, task.y).predict(held) == truth).mean())
-    kept: tuple[float, float, Any] | None = None
     table = task.table
     if task.is_counts and table.shape[0] * table.shape[1] <= MOST_DENSE:
         table = table.toarray()
-    batches = -(-task.rows.size // BATCH)
-    epochs = min(task.settings.adversarial_epochs, max(3, MOST_STEPS // batches))
     with _one_torch_thread():
-        for weight in task.settings.adversary_weights:
-            model = AdversarialClassifier(
-                adversary_weight=weight,
-                # A hidden layer over a whole vocabulary has millions of weights and learns no more.
-                hidden=0 if task.is_counts else 200,
-                learning_rate=1e-2 if task.is_counts else 1e-3,
-                batch_size=BATCH,
-                epochs=epochs,
-                seed=task.seed,
-            ).fit(table, task.y, group=task.group)
-            accuracy = float((model.predict(held) == truth).mean())
-            if kept is not None and bar - accuracy > task.settings.budget:
-                break
-            kept = (weight, accuracy, model)
-    assert kept is not None
-    chosen = {"adversary_weight": kept[0], "validation_accuracy": kept[1]}
-    return Fitted(model=kept[2], chosen=chosen)
+        found = tune_adversary(
+            table,
+            task.y,
+            group=task.group,
+            start=task.baseline(),
+            held=task.features(rows),
+            held_truth=task.truth_of(rows),
+            held_group=task.groups_of(rows),
+            budget=task.settings.budget,
+            rates=task.settings.adversary_rates,
+            weights=task.settings.adversary_weights,
+            epochs=task.settings.adversarial_epochs,
+            seed=task.seed,
+        )
+    chosen = {
+        "learning_rate": found.chosen.learning_rate,
+        "adversary_weight": found.chosen.adversary_weight,
+        "epochs": found.chosen.epoch,
+        "validation_accuracy": found.chosen.accuracy,
+        "tried": len(found.trials),
+    }
+    return Fitted(model=found.model, chosen=chosen)
 
 
 @contextmanager
@@ -145,22 +170,27 @@ def _one_torch_thread() -> Iterator[None]:
 
 def _paired(task: Task) -> Fitted:
     others = list(task.do.values())
-    model = LogitPairedClassifier(tol=task.settings.penalty_tolerance)
+    model = LogitPairedClassifier(tol=task.settings.tolerance, threads=1)
     model.fit(task.table, task.y, counterfactual=others if len(others) > 1 else others[0])
     return Fitted(model=model, chosen={"strength": model.strength})
 
 
 def _residualised(task: Task) -> Fitted:
     model = _residualiser(task)
-    model.fit(task.table, task.y, group=task.group, norm_features=task.norm, origin=task.rows)
+    model.fit(
+        task.table,
+        task.y,
+        group=task.group,
+        norm_features=task.norm,
+        origin=task.rows,
+        fitted=task.baseline(),
+    )
     return _with_norm(model)
 
 
 def _all_three(task: Task) -> Fitted:
     """Counterfactual copies with Kamiran–Calders weights, then residualised."""
-    made = compose(
-        task.y, group=task.group, groups=list(task.do), weighing="kamiran_calders", seed=task.seed
-    )
+    made, fitted = _weighed_copies(task)
     # A copy stands for its person's class and weight; its norm is that of its original, whose
     # scrubbed text it shares, and so is its group.
     model = _residualiser(task).fit(
@@ -170,6 +200,7 @@ def _all_three(task: Task) -> Fitted:
         norm_features=task.norm[made.origin],
         sample_weight=made.weights,
         origin=task.rows[made.origin],
+        fitted=fitted.model,
     )
     found = _with_norm(model)
     return Fitted(model=found.model, with_norm=True, chosen=found.chosen, notes=made.notes)
@@ -217,6 +248,7 @@ def _penalised(task: Task) -> Fitted:
         folds=2,
         seed=task.seed,
         tol=task.settings.penalty_tolerance,
+        threads=1,
     ).fit(task.table, task.y, group=task.group, norm=norm, origin=task.rows)
     return Fitted(
         model=model, chosen={"strength": model.strength_, "stopped_by": model.stopped_by_}
@@ -270,6 +302,7 @@ _ENTRIES = (
         stage="before",
         needs=_COUNTERFACTUAL,
         fit=_composed(),
+        cost=2.5,
     ),
     Entry(
         name="oversample_augment",
@@ -277,6 +310,7 @@ _ENTRIES = (
         stage="before",
         needs=_COUNTERFACTUAL,
         fit=_composed(order="resample_then_augment", resampler="over"),
+        cost=3.5,
     ),
     Entry(
         name="undersample_augment",
@@ -284,6 +318,7 @@ _ENTRIES = (
         stage="before",
         needs=_COUNTERFACTUAL,
         fit=_composed(order="resample_then_augment", resampler="under"),
+        cost=1.5,
     ),
     Entry(
         name="augment_oversample",
@@ -291,13 +326,15 @@ _ENTRIES = (
         stage="before",
         needs=_COUNTERFACTUAL,
         fit=_composed(order="augment_then_resample", resampler="over"),
+        cost=3.5,
     ),
     Entry(
         name="reweigh_augment",
         words="copied; a copy weighs what its original does",
         stage="before",
         needs=_COUNTERFACTUAL,
-        fit=_composed(weighing="kamiran_calders"),
+        fit=_reweighed_augmented,
+        cost=2.5,
     ),
     Entry(
         name="reweigh_augment_one",
@@ -305,6 +342,7 @@ _ENTRIES = (
         stage="before",
         needs=_COUNTERFACTUAL,
         fit=_composed(weighing="kamiran_calders", counterfactual_weight="one"),
+        cost=2.5,
     ),
     Entry(
         name="reweigh_augment_other",
@@ -312,6 +350,7 @@ _ENTRIES = (
         stage="before",
         needs=_COUNTERFACTUAL,
         fit=_composed(weighing="kamiran_calders", counterfactual_weight="counterfactual"),
+        cost=2.5,
     ),
     Entry(
         name="thresholds",
@@ -319,6 +358,7 @@ _ENTRIES = (
         stage="after",
         needs_group_at_decision=True,
         fit=_thresholds,
+        cost=0.1,
     ),
     Entry(
         name="decoupled",
@@ -333,6 +373,7 @@ _ENTRIES = (
         stage="in",
         needs=("names",),
         fit=_cocl,
+        cost=3,
     ),
     Entry(
         name="adversarial",
@@ -340,6 +381,7 @@ _ENTRIES = (
         stage="in",
         extra="torch",
         fit=_adversarial,
+        cost=5,
     ),
     Entry(
         name="logit_pairing",
@@ -347,6 +389,7 @@ _ENTRIES = (
         stage="in",
         needs=_COUNTERFACTUAL,
         fit=_paired,
+        cost=2,
     ),
     Entry(
         name="residualise",
@@ -354,6 +397,7 @@ _ENTRIES = (
         stage="after",
         needs=("norm",),
         fit=_residualised,
+        cost=5,
     ),
     Entry(
         name="covariance_penalty",
@@ -361,6 +405,7 @@ _ENTRIES = (
         stage="in",
         needs=("norm",),
         fit=_penalised,
+        cost=5,
     ),
     Entry(
         name="reweigh_augment_residualise",
@@ -368,6 +413,7 @@ _ENTRIES = (
         stage="before and after",
         needs=("counterfactual", "norm"),
         fit=_all_three,
+        cost=12,
     ),
     Entry(
         name="reductions",
@@ -376,6 +422,7 @@ _ENTRIES = (
         extra="fairlearn",
         only="vectors",
         fit=_reductions,
+        cost=80,
     ),
 )
 REMEDIES: dict[str, Entry] = {each.name: each for each in _ENTRIES}
