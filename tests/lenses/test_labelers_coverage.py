@@ -70,8 +70,11 @@ def drawn(rng: np.random.Generator, *, count: int, each: int, spread: float) -> 
     )[0]
 
 
-@pytest.mark.parametrize(("count", "each", "spread"), [(20, 50, 0.0), (20, 100, 0.3)])
+@pytest.mark.parametrize(
+    ("count", "each", "spread"), [(20, 50, 0.0), (20, 100, 0.3), (5, 200, 0.3)]
+)
 def test_clustered_intervals_and_contrasts_cover(count: int, each: int, spread: float) -> None:
+    # Five labelers: t with 4 degrees of freedom for the error of items too would cover 99 %.
     rng = np.random.default_rng(1)
     setting = Setting(attribute="g", positive="1", rule=None, level=0.95, seed=0)
     repeats, alone = 700, 0

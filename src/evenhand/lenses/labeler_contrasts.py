@@ -11,6 +11,7 @@ from evenhand.lenses.labeler_groups import (
     GroupSignal,
     Setting,
     group_signal,
+    pooled_freedom,
     prevalence_limits,
     quantile,
     undefined_of,
@@ -77,13 +78,14 @@ def difference(setting: Setting, pair: Sample) -> Difference:
     one, other = (_pick(signal, k) for k in (0, 1))
     prevalence_part, part_error = float(one[0] - other[0]), float(np.hypot(one[1], other[1]))
     behaviour = found["cost_ratio_behaviour_part"]
+    error = np.hypot(behaviour.standard_error, part_error)
     found["cost_ratio_prevalence_part"] = contrast(
         prevalence_part, standard_error=part_error, level=level
     )
     found["cost_ratio_ratio"] = contrast(
         prevalence_part + behaviour.value,
-        standard_error=np.hypot(behaviour.standard_error, part_error),
-        freedom=behaviour.freedom,
+        standard_error=error,
+        freedom=pooled_freedom(behaviour.freedom, error=error, part=part_error),
         level=level,
     )
     found["implied_threshold_gap"] = _threshold_gap(signal, found["cost_ratio_ratio"], level)

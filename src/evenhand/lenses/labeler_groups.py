@@ -175,6 +175,25 @@ def quantile(level: float, freedom: FloatArray | float, *, members: int = 1) -> 
     )
 
 
+def pooled_freedom(
+    freedom: FloatArray | float, *, error: FloatArray | float, part: FloatArray | float
+) -> FloatArray:
+    """Degrees of freedom of an error of which `part` does not come from labelers (Satterthwaite).
+
+    The prevalence's error comes from items: with five labelers, t with 4 degrees of freedom for
+    the whole of it covers 99 %.
+
+    Examples:
+        >>> pooled_freedom(4.0, error=1.0, part=0.0).item(), pooled_freedom(4.0, error=1.0,
+        ...     part=0.5**0.5).round(9).item()
+        (4.0, 16.0)
+    """
+    whole, given = np.asarray(error, dtype=float) ** 2, np.asarray(part, dtype=float) ** 2
+    with np.errstate(all="ignore"):
+        found = np.asarray(freedom, dtype=float) * (whole / (whole - given)) ** 2
+    return np.asarray(np.where(whole > given, found, np.inf))
+
+
 def group_rows(setting: Setting, sample: Sample, signal: GroupSignal) -> list[Rows]:
     """Separation, criterion, prevalence, implied threshold and cost ratio of every group."""
     found, size = signal.found, len(sample.groups)
@@ -182,8 +201,9 @@ def group_rows(setting: Setting, sample: Sample, signal: GroupSignal) -> list[Ro
     gone = np.array([reason is not None for reason in undefined])
     # Groups share labelers, so their joint law is unknown: Bonferroni holds whatever it is.
     members = int((~gone).sum())
-    q = quantile(setting.level, signal.freedom)
-    family = quantile(setting.level, signal.freedom, members=members)
+    for_costs = pooled_freedom(
+        signal.freedom, error=found.log_cost_ratio_error, part=found.prevalence_part_error
+    )
     shared = {
         "group": words(sample.groups),
         "stratum": sample.stratum,
@@ -192,12 +212,14 @@ def group_rows(setting: Setting, sample: Sample, signal: GroupSignal) -> list[Ro
         "undefined": words(undefined),
     }
     parts = []
-    for measure, value, error, told in (
-        ("cost_ratio", found.log_cost_ratio, found.log_cost_ratio_error, _exp),
-        ("implied_threshold", -found.log_cost_ratio, found.log_cost_ratio_error, expit),
-        ("criterion", found.criterion, found.criterion_error, _same),
-        ("separation", found.separation, found.separation_error, _same),
+    for measure, value, error, freedom, told in (
+        ("cost_ratio", found.log_cost_ratio, found.log_cost_ratio_error, for_costs, _exp),
+        ("implied_threshold", -found.log_cost_ratio, found.log_cost_ratio_error, for_costs, expit),
+        ("criterion", found.criterion, found.criterion_error, signal.freedom, _same),
+        ("separation", found.separation, found.separation_error, signal.freedom, _same),
     ):
+        q = quantile(setting.level, freedom)
+        family = quantile(setting.level, freedom, members=members)
         ends = {
             "value": value,
             "low": value - q * error,
