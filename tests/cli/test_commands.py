@@ -101,7 +101,12 @@ def test_reference_threshold_and_strata_flags_reach_the_record(run, posts, tmp_p
 # What is typed, the exit code and the one sentence that answers it.
 MISTAKES = [
     (["audti"], 2, "'audti' is not a command. Did you mean 'audit'? See: evenhand --help"),
-    (["audit"], 2, "Name the file to audit, such as: evenhand audit decisions.parquet …"),
+    (
+        ["audit"],
+        2,
+        "Name the file to audit, such as: evenhand audit decisions.parquet --decision approved "
+        "--group gender. All flags: evenhand audit --help",
+    ),
     (
         ["audit", "POSTS", "--truth", "violates", "--decision", "removed", "--group", "gendre"],
         2,

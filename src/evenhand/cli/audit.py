@@ -14,7 +14,7 @@ from evenhand.cli.options import (
     read_words,
     roles_options,
 )
-from evenhand.cli.output import console, listing, progress, write_outputs
+from evenhand.cli.output import check_outputs, console, listing, progress, write_outputs
 
 EXIT = {"outside": 1, "cannot tell": 3}
 
@@ -51,21 +51,22 @@ def audit_command(data: tuple[str, ...], **flags: Any) -> int:
     """
     from evenhand.decisions.table import Decisions
     from evenhand.errors import UsageError
-    from evenhand.findings.record import check_writable
     from evenhand.findings.run import audit
 
     if flags.pop("list_measures"):
         listing()
         return 0
     if not data:
-        raise UsageError("Name the file to audit, such as: evenhand audit decisions.parquet …")
+        raise UsageError(
+            "Name the file to audit, such as: evenhand audit decisions.parquet --decision approved "
+            "--group gender. All flags: evenhand audit --help"
+        )
     outputs = {k: flags.pop(f"{k}_path") for k in ("out", "json", "csv", "markdown", "junit")}
     fail_on, dry_run, quiet = flags.pop("fail_on"), flags.pop("dry_run"), flags.pop("quiet")
     limits = read_limits(flags.pop("limits"))
     settings = read_settings(flags)
     lenses = list(flags.pop("lenses")) or None
-    for path in filter(None, outputs.values()):
-        check_writable(path)
+    check_outputs(outputs, data)
     charter = flags.pop("charter")
     if charter:
         from evenhand.charter.read import read_charter
@@ -92,10 +93,10 @@ def audit_command(data: tuple[str, ...], **flags: Any) -> int:
             progress=tell,
         )
     record = result.record()
-    write_outputs(result, record, outputs)
-    if quiet:
+    piped = write_outputs(result, record, outputs)
+    if quiet and not piped:
         click.echo(record["sentence"])
-    else:
+    elif not piped:
         from evenhand.report.terminal import show
 
         show(record, console())
@@ -108,12 +109,20 @@ def _dry_run(decisions: Any, limits: dict[str, str], lenses: list[str] | None) -
     from evenhand.findings.verdict import read_limits as bands
 
     bands(limits)
-    click.echo(f"{decisions.source}: {len(decisions.columns)} columns, engine {decisions.engine}.")
+    columns = f"{len(decisions.columns)} {'column' if len(decisions.columns) == 1 else 'columns'}"
+    click.echo(f"{decisions.source}: {columns}, engine {decisions.engine}.")
     for role, value in decisions.roles.used().items():
-        click.echo(f"  {role}: {value}")
-    chosen = choose_lenses(decisions, lenses)
-    for name, module in LENSES.items():
-        lack = module.lacks(decisions)
+        click.echo(f"  {role}: {_plain(value)}")
+    lacking = {name: module.lacks(decisions) for name, module in LENSES.items()}
+    chosen = choose_lenses(decisions, lenses) if not all(lacking.values()) else []
+    for name, lack in lacking.items():
         state = "will run" if name in chosen else f"needs {lack}" if lack else "not asked for"
         click.echo(f"  lens {name}: {state}")
     click.echo("Nothing was computed.")
+
+
+def _plain(value: Any) -> str:
+    """A role's value without Python's brackets."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={_plain(part)}" for name, part in value.items())
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -77,6 +77,9 @@ def main(arguments: list[str] | None = None) -> int:
     except EvenhandError as error:
         click.echo(f"evenhand: {error}", err=True)
         code = error.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        code = 0
     except click.UsageError as error:
         where = error.ctx.command_path if error.ctx else "evenhand"
         click.echo(f"evenhand: {error.format_message()} See: {where} --help", err=True)

@@ -171,7 +171,11 @@ def _pairs(
 ) -> dict[str, str] | None:
     found: dict[str, str] = {}
     for text in given:
-        name, separator, value = text.partition("=")
+        # The longest group column that fits, since a column's name may itself hold a "=".
+        known = [group for group in lone or () if text.startswith(f"{group}=")]
+        start = len(max(known, key=len)) if known else 0
+        name, separator, value = text[start:].partition("=")
+        name = text[:start] + name
         if not separator and lone and len(lone) == 1:
             name, value = lone[0], text
         elif not separator or not name or not value:

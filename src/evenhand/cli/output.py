@@ -3,9 +3,14 @@
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
+
+from evenhand.errors import UsageError
+
+SCREEN = "-"
 
 
 def console() -> Any:
@@ -31,26 +36,54 @@ def progress() -> Iterator[Callable[[str], None] | None]:
         yield lambda name: status.update(f"Measuring: {name} lens …")
 
 
-def write_outputs(result: Any, record: Mapping[str, Any], paths: Mapping[str, str | None]) -> None:
-    """The files asked for; an unwritable path is refused and the old file survives."""
-    from evenhand.findings.record import write_text
+def check_outputs(paths: Mapping[str, str | None], inputs: tuple[str, ...]) -> None:
+    """Refuse, before anything is computed, outputs that could not or must not be written."""
+    from evenhand.decisions.read import overwrites
+    from evenhand.findings.record import check_writable
 
-    if paths.get("out"):
+    given = {f"--{flag}": path for flag, path in paths.items() if path}
+    seen: dict[Path, str] = {}
+    for flag, path in given.items():
+        place = Path(path).resolve()
+        if path != SCREEN and overwrites(path, inputs):
+            raise UsageError(f"{flag} {path!r} would overwrite the data. Choose another place.")
+        if place in seen:
+            raise UsageError(
+                f"{seen[place]} and {flag} both name {path!r}. Give each a place of its own."
+            )
+        seen[place] = flag
+        if path != SCREEN:
+            check_writable(path)
+
+
+def write_outputs(result: Any, record: Mapping[str, Any], paths: Mapping[str, str | None]) -> bool:
+    """The files asked for, whole or not at all; whether one of them went to standard output."""
+    for flag, path in paths.items():
+        if path == SCREEN:
+            click.echo(_rendered(flag, result, record), nl=False)
+        elif path:
+            from evenhand.findings.record import write_text
+
+            write_text(path, _rendered(flag, result, record))
+    return SCREEN in paths.values()
+
+
+def _rendered(flag: str, result: Any, record: Mapping[str, Any]) -> str:
+    if flag == "out":
         from evenhand.report.html import as_page
 
-        write_text(str(paths["out"]), as_page(record))
-    if paths.get("json"):
-        write_text(str(paths["json"]), result.to_json())
-    if paths.get("csv"):
-        write_text(str(paths["csv"]), result.to_frame().write_csv())
-    if paths.get("markdown"):
+        return as_page(record)
+    if flag == "json":
+        return str(result.to_json()) + "\n"
+    if flag == "csv":
+        return str(result.to_frame().write_csv())
+    if flag == "markdown":
         from evenhand.report.markdown import as_markdown
 
-        write_text(str(paths["markdown"]), as_markdown(record))
-    if paths.get("junit"):
-        from evenhand.report.junit import as_junit
+        return as_markdown(record)
+    from evenhand.report.junit import as_junit
 
-        write_text(str(paths["junit"]), as_junit(record))
+    return as_junit(record)
 
 
 def listing() -> None:

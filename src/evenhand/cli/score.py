@@ -1,6 +1,7 @@
 """`evenhand score`: the decisions of a model on texts and on their counterfactuals."""
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,9 @@ SMALL, LARGE = 32, 1_024
 @click.option("--timeout", default=60.0, show_default=True, help="Seconds for one answer.")
 @click.option("--retries", default=4, show_default=True, help="Further tries of a request.")
 @click.option("--rate-limit", type=float, metavar="N", help="Requests a second, at most.")
+@click.option("--header", "headers", multiple=True, metavar="NAME=VARIABLE",
+              help="HTTP header whose value stands in an environment variable: "
+              "Authorization=MODEL_TOKEN.")  # fmt: skip
 @click.option("--fresh", is_flag=True, help="Do not go on with a run that broke off.")
 @click.option("--json", "json_path", metavar="FILE", help="Write what was done.")
 def score_command(data: tuple[str, ...], **flags: Any) -> int:
@@ -57,6 +61,7 @@ def score_command(data: tuple[str, ...], **flags: Any) -> int:
         timeout=flags["timeout"],
         retries=flags["retries"],
         rate=flags["rate_limit"],
+        headers=read_headers(flags["headers"]),
     )
     with bar("Scoring") as tell:
         report = score_table(
@@ -74,3 +79,31 @@ def score_command(data: tuple[str, ...], **flags: Any) -> int:
         write_text(flags["json_path"], json.dumps(report.to_json(), indent=2, allow_nan=False))
     click.echo(str(report))
     return 0
+
+
+def read_headers(given: tuple[str, ...]) -> dict[str, str]:
+    """Headers with their values from the environment, so that no secret stands in a command.
+
+    No message repeats a value.
+    """
+    found: dict[str, str] = {}
+    for text in given:
+        name, separator, variable = text.partition("=")
+        if not separator or not variable or not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name):
+            raise UsageError(
+                "--header takes NAME=VARIABLE: a header and the environment variable that holds "
+                "its value, such as --header Authorization=MODEL_TOKEN."
+            )
+        value = os.environ.get(variable)
+        if not value:
+            raise UsageError(
+                f"--header {name}: the environment variable {variable} is not set. Set it to the "
+                f"header's whole value, such as export {variable}='Bearer …'."
+            )
+        if not value.isprintable() or not value.isascii():
+            raise UsageError(
+                f"--header {name}: the value of {variable} holds a line break or a character that "
+                "no header may hold."
+            )
+        found[name] = value
+    return found

@@ -21,6 +21,8 @@ from evenhand.errors import DataError, UsageError
               help="How the group column writes a value: female=F.")  # fmt: skip
 @click.option("--names", metavar="FILE", help="Names to swap too: a table with a column per value, "
               "paired by row, or with columns name and replacement.")  # fmt: skip
+@click.option("--tagger", metavar="spacy:MODEL",
+              help="Tell his from him by a spaCy model, such as spacy:en_core_web_sm.")  # fmt: skip
 @click.option("--mask-titles", metavar="COLUMN", help="Mask the title in this column by '_' first.")
 @click.option("--titles", metavar="FILE", help="TOML file with the forms of each title.")
 @click.option("--mask-scope", type=click.Choice(["own", "all"]), default="own", show_default=True,
@@ -64,6 +66,7 @@ def swap_command(data: tuple[str, ...], **flags: Any) -> int:
             lexicon=lexicon,
             values=_values(flags["values"]),
             changes=changes,
+            tagger=flags["tagger"],
             probe=flags["probe"],
             level=flags["level"],
             seed=flags["seed"],

@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from evenhand.decisions.labels import label
-from evenhand.decisions.read import open_table, unreadable
+from evenhand.decisions.read import open_table, overwrites, unreadable
 from evenhand.errors import DataError, UsageError, nearest
 
 MOST_ROWS = 8_192
@@ -162,9 +162,14 @@ def _kind(source: str) -> str:
     return "csv" if ".csv" in source.lower() else "table"
 
 
-def check_parquet_path(path: str | Path) -> Path:
-    """The path of a Parquet file to write, refused at once where it cannot be written."""
+def check_parquet_path(path: str | Path, *, data: Any = None) -> Path:
+    """The path of a Parquet file to write, refused at once where it cannot or must not be written.
+
+    `data` is what will be read: a file of it is never overwritten.
+    """
     target = Path(path)
+    if overwrites(target, data):
+        raise UsageError(f"'{path}' would overwrite the data. Choose another place.")
     if target.suffix.lower() not in {".parquet", ".pq"}:
         raise UsageError(f"'{path}' is not a Parquet file. Name the output such as out.parquet.")
     if target.is_dir():

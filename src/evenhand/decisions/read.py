@@ -115,6 +115,21 @@ def unreadable(source: str, kind: str, error: Exception) -> DataError:
     return DataError(f"'{source}' cannot be read as {label}: {reason.rstrip('.')}. {hint}")
 
 
+def overwrites(path: str | Path, data: Any) -> bool:
+    """Whether this path is one of the files that would be read.
+
+    Examples:
+        >>> overwrites("./a.parquet", ["a.parquet", "b.parquet"]), overwrites("c.parquet", {})
+        (True, False)
+    """
+    place = Path(path).resolve()
+    given = data if isinstance(data, list | tuple) else [data]
+    named = [str(each) for each in given if isinstance(each, str | Path)]
+    read = {Path(name).resolve() for text in named for name in (glob(text) or [text])}
+    within = place.exists() and not read.isdisjoint(place.parents)
+    return place in read or within
+
+
 def _expand(data: Sequence[Any]) -> list[Path]:
     paths: list[Path] = []
     for item in data:

@@ -187,6 +187,8 @@ def audit(
     """
     if not 0.5 <= level < 1:
         raise UsageError(f"level={level} is not a confidence level. Choose one such as 0.95.")
+    if seed < 0:
+        raise UsageError(f"seed={seed} is negative. Give 0 or a larger whole number.")
     chartered = the_charter(charter)
     decisions = with_charter(decisions, chartered)
     bands = [*charter_limits(chartered), *read_limits(limits)]
@@ -296,9 +298,8 @@ def choose_lenses(decisions: Decisions, asked: Iterable[str] | None) -> list[str
     chosen = [name for name, lack in lacking.items() if lack is None]
     if not chosen:
         raise UsageError(
-            "No lens can run on this table: "
-            + "; ".join(f"the {name} lens needs {lack}" for name, lack in lacking.items())
-            + "."
+            "No lens can run on this table. Name a decision column (--decision), or a score and a "
+            "threshold (--score, --threshold); --dry-run says what each lens needs."
         )
     return chosen
 

@@ -2,11 +2,12 @@
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.client import HTTPException, HTTPResponse
+from typing import Any
 from urllib.error import HTTPError, URLError
-from urllib.request import Request, urlopen
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import numpy as np
 
@@ -19,6 +20,16 @@ PASSING = {408, 425, 429}
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
 ANSWER = 'It must answer {"classes": ["a", "b"], "scores": [[0.9, 0.1], …]}.'
+
+
+class NoRedirect(HTTPRedirectHandler):
+    """Redirects are refused: headers, which may hold a secret, stay with the address given."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+_OPENER = build_opener(NoRedirect)
 
 
 class PassingError(Exception):
@@ -35,7 +46,8 @@ class EndpointPredictor:
 
     Asked `batch_size` texts at a time and at most `rate` requests a second. Server errors and
     time-outs are tried again `retries` times, each after twice the pause; nothing that was answered
-    is sent twice. `timeout` bounds a whole answer, not only its first byte.
+    is sent twice. `timeout` bounds a whole answer, not only its first byte. `headers` go with every
+    request and nowhere else.
 
     Examples:
         >>> EndpointPredictor("http://127.0.0.1:8000/predict", classes=("no", "yes")).classes
@@ -48,7 +60,8 @@ class EndpointPredictor:
     retries: int = 4
     rate: float | None = None
     classes: tuple[str, ...] = ()
-    headers: dict[str, str] = field(default_factory=dict)
+    # Not in the repr: a header may hold a secret.
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     sleep: Callable[[float], None] = time.sleep
     _next: float = field(default=0.0, init=False, repr=False)
 
@@ -118,7 +131,7 @@ class EndpointPredictor:
         deadline = time.monotonic() + self.timeout
         slow = f"did not answer within {self.timeout:g} seconds"
         try:
-            with urlopen(request, timeout=self.timeout) as response:
+            with _OPENER.open(request, timeout=self.timeout) as response:
                 return read_until(response, deadline=deadline, slow=slow)
         except HTTPError as error:
             with error:

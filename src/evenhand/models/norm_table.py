@@ -202,7 +202,7 @@ def score_norms(
 
     `skip_seen` leaves the norms of rows empty that the scorer was trained on.
     """
-    check_parquet_path(out)
+    check_parquet_path(out, data=data)
     scorer, _ = load_norms(norms)
     if scorer.of_texts and text is None:
         raise UsageError("These norms were learned from texts. Name the column of them (--text).")

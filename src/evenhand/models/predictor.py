@@ -6,7 +6,7 @@ of a transformers model, a joblib file, `module:function`, or a Python callable.
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -204,12 +204,13 @@ def load_predictor(
     timeout: float = 60.0,
     retries: int = 4,
     rate: float | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> Predictor:
     """The predictor that this model is: an address, folder, joblib file, module:function, callable.
 
-    `trust` allows opening a joblib file, which can run any code. `timeout` (seconds), `retries` and
-    `rate` (requests a second) are for addresses; `batch_size` also for transformers; `device` for
-    transformers alone ("cpu", "cuda"; the GPU if there is one when None).
+    `trust` allows opening a joblib file, which can run any code. `timeout` (seconds), `retries`,
+    `rate` (requests a second) and `headers` are for addresses; `batch_size` also for transformers;
+    `device` for transformers alone ("cpu", "cuda"; the GPU if there is one when None).
 
     Examples:
         >>> load_predictor(lambda texts: [0.5] * len(texts), classes=["no", "yes"]).classes
@@ -226,8 +227,16 @@ def load_predictor(
         from evenhand.models.endpoint import EndpointPredictor
 
         return EndpointPredictor(
-            model, batch_size=batch_size, timeout=timeout, retries=retries, rate=rate, classes=names
+            model,
+            batch_size=batch_size,
+            timeout=timeout,
+            retries=retries,
+            rate=rate,
+            classes=names,
+            headers=dict(headers or {}),
         )
+    if headers:
+        raise UsageError(f"Headers go to an http address, and model={model!r} is none.")
     path = Path(model)
     if path.is_dir():
         from evenhand.models.transformer import TransformerPredictor

@@ -79,7 +79,7 @@ def score_table(
     once. What is scored is kept beside `out` until all is written, under the model's `identity`:
     a run that broke off goes on where it stopped, unless `fresh`.
     """
-    target = check_parquet_path(out)
+    target = check_parquet_path(out, data=data)
     if batch_size < 1:
         raise UsageError(f"batch_size={batch_size} is not a number of texts. Give 1 or more.")
     with open_batches(data) as table:

@@ -2,8 +2,6 @@
 
 from collections.abc import Collection, Sequence
 
-from rich.cells import cell_len, set_cell_size
-
 BETWEEN = 3
 SHORTEST = {"name": 8, "number": 16}  # an interval is 16 wide: numbers are not cut for names
 
@@ -18,6 +16,8 @@ def laid_out(
         >>> ["|".join(row) for row in laid_out(rows, width=18, right=[1])]
         ['female   |−0.115', 'a very l…|   0.1']
     """
+    from rich.cells import cell_len
+
     widths = [max(cell_len(cell) for cell in column) for column in zip(*rows)]
     room = width - BETWEEN * (len(widths) - 1)
     least = [SHORTEST["number" if i in right else "name"] for i in range(len(widths))]
@@ -33,6 +33,8 @@ def laid_out(
 
 
 def _fit(cell: str, size: int, *, right: bool) -> str:
+    from rich.cells import cell_len, set_cell_size
+
     if cell_len(cell) > size:
         return set_cell_size(cell, size - 1).rstrip() + "…"
     padding = " " * (size - cell_len(cell))

@@ -4,8 +4,6 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.cells import cell_len
-
 from evenhand.findings.sentences import plural
 from evenhand.report.columns import BETWEEN, laid_out
 from evenhand.report.table import HEADERS, cells, chosen_rows, impact_ratios, left_out, printable
@@ -115,7 +113,8 @@ def _columns(
     header, *body = laid_out(clean, width=width, right=right)
     between = " " * BETWEEN
     console.print(_text(margin + between.join(header), style="bold"))
-    console.print(_text(" " + "─" * (len(margin) - 1 + cell_len(between.join(header)))))
+    ruled = len(margin) - 1 + sum(map(len, header)) + BETWEEN * (len(header) - 1)
+    console.print(_text(" " + "─" * ruled))
     for i, line in enumerate(body):
         if headings and (i == 0 or headings[i] != headings[i - 1]):
             console.print(_text(f" {headings[i]}", style="bold"))

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from evenhand.errors import MissingExtra
 from evenhand.stats.estimate import Estimate, FloatArray, critical
 from evenhand.stats.ranks import average_ranks
+from evenhand.text.compiled import Tagger
 from evenhand.text.lexicon import Lexicon
 from evenhand.text.swap import swap_texts
 
@@ -20,6 +21,7 @@ def leak_probe(
     *,
     lexicon: Lexicon,
     sources: Sequence[str | None] | None = None,
+    tagger: Tagger | None = None,
     most: int = 5_000,
     level: float = 0.95,
     seed: int = 0,
@@ -37,7 +39,7 @@ def leak_probe(
         >>> print(leak_probe(["He ran."], lexicon=load_lexicon("gender_pronouns")))
         undefined: the swap changes only 0 texts of female; the probe needs 50
     """
-    found = _pairs(texts, lexicon=lexicon, sources=sources)
+    found = _pairs(texts, lexicon=lexicon, sources=sources, tagger=tagger)
     fewest = min(len(each) for each in found.values())
     if fewest < _FEWEST:
         value = min(found, key=lambda value: len(found[value]))
@@ -55,12 +57,16 @@ def leak_probe(
 
 
 def _pairs(
-    texts: Sequence[str | None], *, lexicon: Lexicon, sources: Sequence[str | None] | None
+    texts: Sequence[str | None],
+    *,
+    lexicon: Lexicon,
+    sources: Sequence[str | None] | None,
+    tagger: Tagger | None,
 ) -> dict[str, list[tuple[str, str]]]:
     """By value, each text that changes and itself exchanged for another value."""
     found: dict[str, list[tuple[str, str]]] = {value: [] for value in lexicon.values}
     for to, source in pairwise((*lexicon.values, lexicon.values[0])):
-        done = swap_texts(texts, to=to, lexicon=lexicon, sources=sources)
+        done = swap_texts(texts, to=to, lexicon=lexicon, sources=sources, tagger=tagger)
         for row in np.flatnonzero(done.changed).tolist():
             text, new = texts[row], done.texts[row]
             if done.values[row] == source and text is not None and new is not None:

@@ -37,6 +37,7 @@ class SwapReport:
     unresolved_rows: list[dict[str, Any]] = field(default_factory=list)
     other_values: Mapping[str, int] = field(default_factory=dict)
     changes: Mapping[str, Estimate] = field(default_factory=dict)
+    tagger: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The same as plain values, with the first thousand unresolved rows."""
@@ -45,7 +46,8 @@ class SwapReport:
     def __str__(self) -> str:
         missing = self.validity[0].missing
         null = f", {missing:,} without a text" if missing else ""
-        lines = [f"{self.rows:,} rows of {self.source}{null}; lexicon {self.lexicon}."]
+        tagger = f", his or him by {self.tagger}" if self.tagger else ""
+        lines = [f"{self.rows:,} rows of {self.source}{null}; lexicon {self.lexicon}{tagger}."]
         lines += [f"  {name:<{_WIDTH}} {value}" for name, value in self.changes.items()]
         for each in self.validity:
             lines += ["", f"{self.text}@{each.to}"]

@@ -18,12 +18,14 @@ from evenhand.decisions.batches import (
 from evenhand.errors import DataError, MissingExtra, UsageError
 from evenhand.stats.estimate import Estimate
 from evenhand.stats.rates import rate
+from evenhand.text.compiled import Tagger
 from evenhand.text.leak import leak_probe
 from evenhand.text.lexicon import Lexicon, load_lexicon
 from evenhand.text.mask import mask_texts
 from evenhand.text.scrub import scrub_texts
 from evenhand.text.swap import swap_texts
 from evenhand.text.swap_report import SwapReport
+from evenhand.text.tagger import load_tagger
 from evenhand.text.titles import TITLE_FORMS
 from evenhand.text.validity import SwapValidity, swap_validity
 
@@ -57,6 +59,7 @@ def swap_table(
     lexicon: Lexicon | str = "gender_pronouns",
     values: Mapping[str, str] | None = None,
     changes: TextChanges | None = None,
+    tagger: Tagger | str | None = None,
     probe: bool = True,
     level: float = 0.95,
     seed: int = 0,
@@ -66,9 +69,9 @@ def swap_table(
 
     `group` is the column with the value of each row's person; without it, or where it is null,
     the text's own words decide. `values` names the lexicon's values as the column writes them
-    ({"female": "F"}). Shares of changed, mixed and unresolved texts count every row; the rest of
-    the validity is measured on a sample of at most 10,000. `progress` is told how many rows are
-    done, and of how many.
+    ({"female": "F"}); `tagger` tells his from him, such as "spacy:en_core_web_sm". Shares of
+    changed, mixed and unresolved texts count every row; the rest of the validity is measured on a
+    sample of at most 10,000. `progress` is told how many rows are done, and of how many.
 
     Examples:
         >>> import tempfile
@@ -77,14 +80,20 @@ def swap_table(
         >>> report.columns
         ['bio@female', 'bio@male']
     """
-    target = check_parquet_path(out)
+    target = check_parquet_path(out, data=data)
     words = lexicon if isinstance(lexicon, Lexicon) else load_lexicon(lexicon)
     changes = changes or TextChanges()
     with open_batches(data) as table:
         names = _checked(table, text=text, words=words, values=values, changes=changes)
         sources = _Sources(table, group, names)
         work = _Work(
-            text=text, words=words, names=names, sources=sources, changes=changes, seed=seed
+            text=text,
+            words=words,
+            names=names,
+            sources=sources,
+            changes=changes,
+            tagger=load_tagger(tagger) if isinstance(tagger, str) else tagger,
+            seed=seed,
         )
         size = table.rows_at_once([text])
         write_batches(_watched(map(work.batch, table.read(size)), table.rows, progress), target)
@@ -102,6 +111,7 @@ def swap_table(
         unresolved_rows=work.listed,
         other_values=sources.others,
         changes=work.changed_besides(level=level),
+        tagger=tagger if tagger is None or isinstance(tagger, str) else type(tagger).__name__,
     )
 
 
@@ -193,9 +203,10 @@ class _Work:
         names: Mapping[str, str],
         sources: _Sources,
         changes: TextChanges,
+        tagger: Tagger | None,
         seed: int,
     ) -> None:
-        self.text, self.words, self.names = text, words, names
+        self.text, self.words, self.names, self.tagger = text, words, names, tagger
         self.sources, self.changes, self.seed = sources, changes, seed
         self.tallied = {value: _Tallied() for value in names}
         self.sample = _Sample(SAMPLE, seed=seed)
@@ -211,7 +222,7 @@ class _Work:
             texts = self._mask(batch, texts)
             columns[self.text] = texts
         for value, name in self.names.items():
-            done = swap_texts(texts, to=value, lexicon=self.words, sources=own)
+            done = swap_texts(texts, to=value, lexicon=self.words, sources=own, tagger=self.tagger)
             columns[f"{self.text}@{name}"] = done.texts
             counts = self.tallied[value]
             counts.changed += int(done.changed.sum())
@@ -267,7 +278,13 @@ class _Work:
         for value, name in self.names.items():
             counts = self.tallied[value]
             part = swap_validity(
-                texts, to=value, lexicon=self.words, sources=own, probe=False, level=level
+                texts,
+                to=value,
+                lexicon=self.words,
+                sources=own,
+                tagger=self.tagger,
+                probe=False,
+                level=level,
             )
             found.append(
                 replace(
@@ -286,7 +303,14 @@ class _Work:
     def _leak(self, texts: list[str | None], own: list[str | None], *, level: float) -> Estimate:
         # The probe is the same for every value: it exchanges each text for the next one.
         try:
-            return leak_probe(texts, lexicon=self.words, sources=own, level=level, seed=self.seed)
+            return leak_probe(
+                texts,
+                lexicon=self.words,
+                sources=own,
+                tagger=self.tagger,
+                level=level,
+                seed=self.seed,
+            )
         except MissingExtra as missing:
             return Estimate.none(str(missing), level=level)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from evenhand.stats.estimate import Estimate
 from evenhand.stats.rates import rate
+from evenhand.text.compiled import Tagger
 from evenhand.text.leak import leak_probe
 from evenhand.text.lexicon import Lexicon, load_lexicon
 from evenhand.text.swap import SwappedTexts, swap_texts
@@ -56,6 +57,7 @@ def swap_validity(
     to: str,
     lexicon: Lexicon | str = "gender_pronouns",
     sources: Sequence[str | None] | None = None,
+    tagger: Tagger | None = None,
     probe: bool = True,
     level: float = 0.95,
     seed: int = 0,
@@ -69,11 +71,11 @@ def swap_validity(
     """
     words = lexicon if isinstance(lexicon, Lexicon) else load_lexicon(lexicon)
     texts = list(texts)
-    done = swap_texts(texts, to=to, lexicon=words, sources=sources)
+    done = swap_texts(texts, to=to, lexicon=words, sources=sources, tagger=tagger)
     n = len(done) - done.missing
     counts = Counter(word.lower() for left in done.unresolved.values() for word in left)
     leak = (
-        leak_probe(texts, lexicon=words, sources=sources, level=level, seed=seed)
+        leak_probe(texts, lexicon=words, sources=sources, tagger=tagger, level=level, seed=seed)
         if probe
         else Estimate.none("the probe was not asked for", level=level)
     )
@@ -86,7 +88,7 @@ def swap_validity(
         mixed=rate(int(done.mixed.sum()), n, level=level),
         unresolved=rate(len(done.unresolved), n, level=level),
         unresolved_words=dict(counts.most_common()),
-        round_trip=_round_trip(texts, done, words, level=level),
+        round_trip=_round_trip(texts, done, words, tagger=tagger, level=level),
         articles=_articles(texts, done, level=level),
         placebo_changed=rate(int(placebo.changed.sum()), n, level=level),
         leak=leak,
@@ -121,7 +123,12 @@ def placebo_swap(texts: Iterable[str | None]) -> SwappedTexts:
 
 
 def _round_trip(
-    texts: Sequence[str | None], done: SwappedTexts, lexicon: Lexicon, *, level: float
+    texts: Sequence[str | None],
+    done: SwappedTexts,
+    lexicon: Lexicon,
+    *,
+    tagger: Tagger | None,
+    level: float,
 ) -> Estimate:
     if not lexicon.round_trip:
         return Estimate.none("the lexicon promises no round trip", level=level)
@@ -134,6 +141,7 @@ def _round_trip(
             to=value,
             lexicon=lexicon,
             sources=[done.to] * len(own),
+            tagger=tagger,
         )
         back += sum(text == texts[row] for text, row in zip(again.texts, own))
     return rate(back, len(rows), level=level)

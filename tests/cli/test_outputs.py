@@ -1,0 +1,117 @@
+"""Where results go: never over the data, each to a place of its own, or to a pipe."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from evenhand.cli.main import main
+
+TABLE = pl.DataFrame(
+    {"y": [0, 1] * 100, "d": [0, 1, 1, 0] * 50, "g": ["f", "m"] * 100, "g=h": ["a", "b"] * 100}
+)
+AUDIT = ["--truth", "y", "--decision", "d", "--group", "g"]
+
+
+@pytest.fixture
+def run(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    TABLE.write_parquet("data.parquet")
+    Path("folder").mkdir()
+    TABLE.write_parquet("folder/part.parquet")
+
+    def command(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as end:
+            main(list(arguments))
+        said = capsys.readouterr()
+        return int(end.value.code or 0), said.out, said.err
+
+    return command
+
+
+@pytest.mark.parametrize("data", ["data.parquet", "./data.parquet", "dat*.parquet"])
+@pytest.mark.parametrize("flag", ["--json", "--out", "--csv", "--markdown", "--junit"])
+def test_the_data_is_never_overwritten(run, data, flag):
+    told = f"evenhand: {flag} 'data.parquet' would overwrite the data. Choose another place.\n"
+    assert run("audit", data, *AUDIT, flag, "data.parquet") == (2, "", told)
+    assert pl.read_parquet("data.parquet").equals(TABLE)
+
+
+def test_neither_is_a_file_of_a_folder(run):
+    told = (
+        "evenhand: --json 'folder/part.parquet' would overwrite the data. Choose another place.\n"
+    )
+    assert run("audit", "folder", *AUDIT, "--json", "folder/part.parquet") == (2, "", told)
+    assert run("audit", "folder", *AUDIT, "--json", "folder/audit.json", "--quiet")[0] == 0
+
+
+def test_tables_of_texts_are_not_overwritten_either(run):
+    pl.DataFrame({"bio": ["He ran."]}).write_parquet("bios.parquet")
+    told = "evenhand: 'bios.parquet' would overwrite the data. Choose another place.\n"
+    flags = ["--text", "bio", "--out", "bios.parquet"]
+    assert run("swap", "bio*.parquet", *flags) == (2, "", told)
+    assert run("score", "bios.parquet", *flags, "--model", "math:sqrt") == (2, "", told)
+    assert pl.read_parquet("bios.parquet").columns == ["bio"]
+
+
+def test_two_outputs_need_two_places(run):
+    told = "evenhand: --json and --csv both name './a.json'. Give each a place of its own.\n"
+    assert run("audit", "data.parquet", *AUDIT, "--json", "a.json", "--csv", "./a.json") == (
+        2, "", told,
+    )  # fmt: skip
+
+
+def test_a_record_goes_to_a_pipe_alone(run):
+    code, out, err = run("audit", "data.parquet", *AUDIT, "--json", "-")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["data"]["rows"] == 200
+    assert not Path("-").exists()
+    code, out, _ = run("audit", "data.parquet", *AUDIT, "--csv", "-", "--quiet")
+    assert (code, out.startswith("lens,measure,class,")) == (0, True)
+    told = "evenhand: --json and --csv both name '-'. Give each a place of its own.\n"
+    assert run("audit", "data.parquet", *AUDIT, "--json", "-", "--csv", "-") == (2, "", told)
+
+
+def test_the_bare_command_helps(run):
+    code, out, err = run()
+    assert (code, err) == (0, "")
+    assert out.startswith("Usage: evenhand [OPTIONS] COMMAND")
+    code, out, err = run("audit")
+    assert (code, out) == (2, "")
+    assert err == (
+        "evenhand: Name the file to audit, such as: evenhand audit decisions.parquet --decision "
+        "approved --group gender. All flags: evenhand audit --help\n"
+    )
+
+
+def test_a_dry_run_says_what_is_lacking_even_where_nothing_can_run(run):
+    code, out, err = run("audit", "data.parquet", "--truth", "y", "--group", "g", "--dry-run")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[:5] == [
+        "data.parquet: 4 columns, engine polars.",
+        "  truth: y",
+        "  group: g",
+        "  missing: drop",
+        "  lens statistical: needs a decision column, or a score and a threshold",
+    ]
+    assert run("audit", "data.parquet", "--truth", "y", "--group", "g") == (
+        2,
+        "",
+        "evenhand: No lens can run on this table. Name a decision column (--decision), or a score "
+        "and a threshold (--score, --threshold); --dry-run says what each lens needs.\n",
+    )
+
+
+def test_a_column_may_hold_an_equals_sign(run):
+    group = ["--truth", "y", "--decision", "d", "--group", "g", "--group", "g=h"]
+    flags = [*group, "--reference", "g=h=b", "--reference", "g=m", "--json", "a.json", "--quiet"]
+    assert run("audit", "data.parquet", *flags)[0] == 0
+    rows = json.loads(Path("a.json").read_text())["results"]
+    gaps = {(r["attribute"], r["reference"]) for r in rows if r["measure"] == "accuracy_gap"}
+    assert {("g=h", "b"), ("g", "m")} <= gaps
+
+
+def test_a_negative_seed(run):
+    told = "evenhand: seed=-1 is negative. Give 0 or a larger whole number.\n"
+    assert run("audit", "data.parquet", *AUDIT, "--seed", "-1") == (2, "", told)
