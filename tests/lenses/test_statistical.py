@@ -426,11 +426,11 @@ def test_a_table_without_truth_gives_what_needs_none() -> None:
 
 
 def test_what_the_lens_lacks() -> None:
-    table = {"a": [1, 2], "b": [1, 2]}
+    table = {"a": [1, 2], "b": [1, 2], "c": [0, 1]}
     needs = "a decision column, or a score and a threshold"
     assert statistical.lacks(eh.Decisions(table, group="a")) == needs
     assert statistical.lacks(eh.Decisions(table, group="a", decision="b")) is None
-    assert statistical.lacks(eh.Decisions(table, group="a", truth="a", score="b")) is None
+    assert statistical.lacks(eh.Decisions(table, group="a", truth="c", score="b")) is None
     assert Options().level == 0.95
 
 

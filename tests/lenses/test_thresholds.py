@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, logit
 
+from evenhand.decisions import unit_margins
 from evenhand.decisions.table import Decisions
 from evenhand.errors import DataError, UsageError
 from evenhand.findings.run import audit
@@ -48,6 +49,12 @@ def planted() -> pl.DataFrame:
         },
         seed=5,
     ).frame
+
+
+@pytest.fixture
+def one_pass(monkeypatch) -> None:
+    """Every table counts as large."""
+    monkeypatch.setattr(unit_margins, "LARGE", 0)
 
 
 class TestOracles:
@@ -263,6 +270,7 @@ class TestEngines:
             weight=pl.Series(rng.uniform(0.5, 2, planted.height)),
             who=pl.Series(rng.integers(0, 4000, planted.height)),
             place=pl.Series(rng.choice(["north", "south"], planted.height)),
+            shift=pl.Series(rng.choice(["day", "night"], planted.height)),
         )
 
     @staticmethod
@@ -279,7 +287,7 @@ class TestEngines:
             {"threshold": "threshold"},
             {"threshold": {"f": 0.5, "m": 0.45, "x": 0.4}, "weight": "weight"},
             {"cluster": "who"},
-            {"stratum": "place", "group": ["group", "place"], "crossed": True},
+            {"stratum": "shift", "group": ["group", "place"], "crossed": True},
         ],
         ids=["plain", "column", "by group and weighted", "clusters", "crossed in strata"],
     )
@@ -289,6 +297,21 @@ class TestEngines:
         relation.register("rows", frame.to_arrow())
         for data in (relation.table("rows"), frame.to_pandas(), frame.to_arrow()):
             self.agree(want, measured(data, **roles))
+
+    @pytest.mark.parametrize("roles", [{}, {"stratum": "shift"}], ids=["plain", "in strata"])
+    def test_one_pass_is_equal_on_every_engine(self, frame, roles, one_pass):
+        gappy = frame.with_columns(
+            score=pl.when(pl.col("who") != 7).then("score"),
+            truth=pl.when(pl.col("who") != 9).then("truth"),
+        )
+        want = measured(gappy.lazy(), **roles)
+        relation = duckdb.connect()
+        relation.register("rows", gappy.to_arrow())
+        for data in (relation.table("rows"), gappy.to_pandas(), gappy.to_arrow()):
+            self.agree(want, measured(data, **roles))
+        assert want.excluded["no truth, score or threshold (thresholds)"] == int(
+            gappy.select(pl.col("score").is_null() | pl.col("truth").is_null()).sum().item()
+        )
 
     def test_string_and_boolean_truths_read_alike(self, frame):
         want = measured(frame)
@@ -306,6 +329,70 @@ class TestEngines:
         for roles in ({}, {"threshold": "threshold", "weight": "weight"}, {"cluster": "who"}):
             native = spark.createDataFrame(frame.to_pandas())
             self.agree(measured(frame, **roles), measured(native, **roles))
+
+
+class TestOnePass:
+    """A large table of scores within [0, 1]: the histogram's bins hold the sums as well."""
+
+    @pytest.fixture
+    @staticmethod
+    def wide() -> pl.DataFrame:
+        rng = np.random.default_rng(5)
+        score = rng.beta(2, 2.5, 60_000)
+        return pl.DataFrame(
+            {
+                "group": rng.choice(["f", "m", "x"], 60_000, p=[0.5, 0.4, 0.1]),
+                "score": score,
+                "truth": (rng.random(60_000) < 1 / (1 + np.exp(-6 * (score - 0.5)))).astype(int),
+            }
+        )
+
+    def test_estimates_are_those_of_the_rows(self, wide, one_pass, monkeypatch):
+        found = measured(wide)
+        held = found.details["attributes"][0]["groups"]
+        rounded = {table["group"]: table["bandwidth"] * 250 for table in held}
+        assert all(h == pytest.approx(round(h)) for h in rounded.values())
+        monkeypatch.setattr(unit_margins, "LARGE", 1_000_000)
+        for name, cells in rounded.items():
+            exact = one(
+                measured(wide, options={"bandwidth": cells / 250}), "implied_threshold", name
+            )
+            mine = one(found, "implied_threshold", name)
+            width = exact["high"] - exact["low"]
+            assert mine["n"] == exact["n"]
+            for end in ("value", "low", "high"):
+                assert mine[end] == pytest.approx(exact[end], abs=0.01 * width)
+
+    def test_a_bandwidth_given_is_taken_from_the_rows(self, wide, one_pass, monkeypatch):
+        found = one(measured(wide, options={"bandwidth": 0.1037}), "implied_threshold", "f")
+        monkeypatch.setattr(unit_margins, "LARGE", 1_000_000)
+        rows = one(measured(wide, options={"bandwidth": 0.1037}), "implied_threshold", "f")
+        for column in ("value", "low", "high", "family_low", "family_high", "n"):
+            assert found[column] == pytest.approx(rows[column], abs=1e-12)
+
+    def test_scores_of_another_range_take_the_longer_way(self, wide, one_pass, monkeypatch):
+        other = wide.with_columns(pl.col("score") * 1.2)
+        found = measured(other)
+        monkeypatch.setattr(unit_margins, "LARGE", 1_000_000)
+        TestEngines.agree(found, measured(other))
+
+    def test_rounded_scores_have_their_mass_where_it_is(self, wide, one_pass, monkeypatch):
+        grid = wide.with_columns(pl.col("score").round(3))
+        found = one(measured(grid), "implied_threshold", "f")
+        monkeypatch.setattr(unit_margins, "LARGE", 1_000_000)
+        rows = one(measured(grid), "implied_threshold", "f")
+        width = rows["high"] - rows["low"]
+        # The bandwidth itself is rounded here, which moves the estimate a little.
+        assert found["value"] == pytest.approx(rows["value"], abs=0.1 * width)
+
+    def test_what_cannot_be_used_is_refused_all_the_same(self, wide, one_pass):
+        broken = wide.with_row_index().with_columns(
+            score=pl.when(pl.col("index") == 5).then(float("nan")).otherwise("score")
+        )
+        with pytest.raises(DataError, match="1 value that is not finite"):
+            measured(broken)
+        with pytest.raises(UsageError, match=r"threshold=0\.9 is outside the scores"):
+            measured(wide.with_columns(pl.col("score") * 0.8), threshold=0.9)
 
 
 class TestRows:

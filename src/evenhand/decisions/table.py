@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any, Self
 
 import narwhals as nw
+import numpy as np
 
 from evenhand.decisions.labels import MISSING, label, spellings
 from evenhand.decisions.read import Frame, open_table, unreadable
@@ -231,15 +232,19 @@ class Decisions:
     def name_groups(self, tally: Tally, attribute: Attribute) -> Tally:
         """The tally with the group columns of an attribute joined into one key `group`."""
         parts = [f"group{i}" for i in range(len(attribute.columns))]
+        # Rows are many and groups are few: names are joined once per group.
+        sizes = [len(tally.labels[part]) + 1 for part in parts]
+        flat = np.ravel_multi_index([tally.codes[part] + 1 for part in parts], sizes)
+        cells, place = np.unique(flat, return_inverse=True)
         names: list[list[str | None]] = []
-        for part in parts:
+        for part, codes in zip(parts, np.unravel_index(cells, sizes)):
             labels = [*tally.labels[part], MISSING if self.roles.missing == "group" else None]
             # A star joins the values of crossed columns, so one within a value must not.
             if len(parts) > 1:
                 labels = [f"'{name}'" if name and "*" in name else name for name in labels]
-            names.append([labels[code] for code in tally.codes[part]])
+            names.append([labels[code - 1] for code in codes])
         joined = [None if None in cell else "*".join(map(str, cell)) for cell in zip(*names)]
-        keys = Tally.of({"group": joined}, {"n": tally.sums["n"].tolist()})
+        keys = Tally.of({"group": joined}, {"n": [0.0] * len(joined)})
         if len(keys.labels["group"]) > MOST_GROUPS:
             raise self._too_many(attribute.name, f"{len(keys.labels['group']):,}")
         for name in sorted(set(REFERENCES) & set(keys.labels["group"])):
@@ -250,7 +255,10 @@ class Decisions:
         rest = [k for k in tally.labels if k not in parts]
         return Tally(
             labels={"group": keys.labels["group"], **{k: tally.labels[k] for k in rest}},
-            codes={"group": keys.codes["group"], **{k: tally.codes[k] for k in rest}},
+            codes={
+                "group": keys.codes["group"][place.reshape(-1)],
+                **{k: tally.codes[k] for k in rest},
+            },
             sums=tally.sums,
         )
 

@@ -36,7 +36,8 @@ class Margins:
     `values` has axes (stratum, group, bin) for each sum; the first stratum is the whole table.
     `keys` holds each group's raw column values, `binary` whether the truth was 0 and 1 alone,
     `positions` are the middles of the bins, `lowest` the least distance in each where that
-    was asked for. With `scores`, distances are the scores themselves.
+    was asked for. With `scores`, distances are the scores themselves. `totals` are the sums of
+    distances by (stratum, group, bin, truth) and `middles` the bins' own, where one pass took them.
     """
 
     tally: Tally
@@ -50,6 +51,8 @@ class Margins:
     binary: bool
     unusable: int
     lowest: FloatArray | None = None
+    middles: FloatArray | None = None
+    totals: FloatArray | None = None
 
     def histogram(self, stratum: int = 0) -> ScoreHistogram:
         """The score histogram of one stratum, in distances from the threshold."""
@@ -137,21 +140,22 @@ def margins(
     positive: str | None,
     scores: bool = False,
     lowest: bool = False,
+    small: bool = False,
 ) -> Margins:
     """The histogram of distances from the threshold, by group, truth and stratum.
 
-    Coarse first, then finer where the table is small. Where a few far scores squeeze the others
-    into few bins, it is taken over the range of nearly all, the far ones in the outermost bins.
+    Coarse first unless the table is known to be small, then finer where it is. Where a few far
+    scores squeeze the others into few bins, it is taken over the range of nearly all, the far
+    ones in the outermost bins.
     """
-    edges, bins, clipped = _span(decisions, attribute, scores), LARGE_BINS, False
+    edges, clipped = _span(decisions, attribute, scores), False
+    bins = BINS if small else LARGE_BINS
     for _ in range(4):
         found = _binned(decisions, attribute, positive, (scores, lowest), edges, bins, clipped)
         counts = found.values["n"][0].sum(axis=0)
-        share = np.cumsum(counts) / max(counts.sum(), 1.0)
-        inner = np.flatnonzero((share > 0.002) & (share < 0.998))
-        # Few occupied bins are discrete scores, or scores squeezed together: a closer look tells.
-        squeezed = inner.size <= bins // 10 and np.count_nonzero(counts) > 2 and inner.size > 0
+        squeezed = is_squeezed(counts, bins)
         if squeezed:
+            inner = _inner(counts)
             low = found.positions[max(inner[0] - 1, 0)] - found.width
             high = found.positions[min(inner[-1] + 2, counts.size - 1)] + found.width
             close = (low, high) if scores else (min(low, 0.0), max(high, 0.0))
@@ -163,6 +167,20 @@ def margins(
             return found
         bins = LARGE_BINS if counts.sum() > LARGE else BINS
     return found
+
+
+def is_squeezed(counts: FloatArray, bins: int) -> bool:
+    """Whether few bins are occupied: discrete scores, or some squeezed together by a few far ones.
+
+    A closer look tells which.
+    """
+    inner = _inner(counts).size
+    return 0 < inner <= bins // 10 and np.count_nonzero(counts) > 2
+
+
+def _inner(counts: FloatArray) -> NDArray[np.intp]:
+    share = np.cumsum(counts) / max(counts.sum(), 1.0)
+    return np.flatnonzero((share > 0.002) & (share < 0.998))
 
 
 def _span(decisions: Decisions, attribute: Attribute, scores: bool) -> tuple[float, float]:
@@ -263,10 +281,10 @@ def _gathered(
     usable = np.isfinite(bin_of)
     group = named.codes["group"]
     raw = list(zip(*(columns[k] for k in keys if k.startswith("group"))))
-    raws = _first(raw, group, len(named.labels["group"]))
+    raws = first_values(raw, group, len(named.labels["group"]))
     strata: tuple[str | None, ...] = (None, *named.labels.get("stratum", ()))
     layer = named.codes["stratum"] if "stratum" in named.codes else np.full(len(group), -1)
-    stratum_raws = _first(columns.get("stratum", [None] * len(group)), layer, len(strata) - 1)
+    stratum_raws = first_values(columns.get("stratum", [None] * len(group)), layer, len(strata) - 1)
     number = np.arange(ends[0], ends[1] + 1)
     cells = number.size
     shape = (len(strata), len(named.labels["group"]), cells)
@@ -303,7 +321,7 @@ def _gathered(
     )
 
 
-def _first(raw: Sequence[Any], codes: NDArray[np.int64], size: int) -> tuple[Any, ...]:
+def first_values(raw: Sequence[Any], codes: NDArray[np.int64], size: int) -> tuple[Any, ...]:
     """The raw value behind each code, from the first row that has it."""
     found, where = np.unique(codes, return_index=True)
     place = dict(zip(found.tolist(), where.tolist()))

@@ -13,6 +13,7 @@ from evenhand.decisions.roles import Attribute
 from evenhand.decisions.table import Decisions
 from evenhand.decisions.threshold_tallies import Margins
 from evenhand.decisions.threshold_values import nearest_rows
+from evenhand.decisions.unit_margins import has_unit_grid
 from evenhand.errors import DataError, UsageError, nearest
 from evenhand.lenses.cost_curves import cost_curve
 from evenhand.lenses.implied_contrasts import REST, comparison_rows, summary_rows
@@ -42,7 +43,8 @@ def lacks(decisions: Decisions) -> str | None:
 
 def measure(decisions: Decisions, options: Options) -> LensResult:
     """Implied threshold and cost ratio of every group of every attribute, and their contrasts."""
-    decisions.survey  # noqa: B018 — refuses unusable scores and weights before anything is counted
+    if not has_unit_grid(decisions):
+        decisions.survey  # noqa: B018 — refuses unusable scores and weights before counting
     settings = options.settings
     bandwidth = _positive_number(settings, "bandwidth")
     parts: list[Rows] = []

@@ -100,9 +100,11 @@ def _sum_up(
     rows = np.ones(u.size) if rows is None else rows
 
     def sums(base: FloatArray, highest: int) -> FloatArray:
-        return np.column_stack(
-            [np.bincount(which, base * u**k, minlength=count) for k in range(highest + 1)]
-        ).astype(float)
+        found = np.empty((count, highest + 1))
+        for k in range(highest + 1):
+            found[:, k] = np.bincount(which, base, minlength=count)
+            base = base * u
+        return found
 
     return LocalMoments(
         n=np.bincount(which, rows, minlength=count).astype(float),
