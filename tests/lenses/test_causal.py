@@ -678,6 +678,9 @@ def test_share_of_texts_changed():
         "bio@m": ["he", "he", "it", "x"],
     }
     found = one(look(table, text="bio"), "changed_share")
+    assert one(look(table), "changed_share") == found, "the columns that swap writes are found"
+    two = look({**table, "note": table["bio"], "note@f": table["bio"], "note@m": table["bio"]})
+    assert one(two, "changed_share")["value"] is None, "which of two texts it was cannot be told"
     assert (found["value"], found["n"]) == (pytest.approx(2 / 3), 3)
     flagged = one(
         look(discordant(3, 1, 4) | {"changed": [True, True, False, True]}), "changed_share"
@@ -768,7 +771,7 @@ def test_audit_says_what_the_words_do():
     assert result.data["lenses"]["causal"] is None
     quiet = audit(Decisions(discordant(4, 5, 200)), lenses=["causal"])
     assert [f.sentence for f in quiet.findings] == [
-        "When only the group's words are swapped, none of 1 gap can be told from chance."
+        "When only the group's words are swapped, the one gap cannot be told from chance."
     ]
 
 

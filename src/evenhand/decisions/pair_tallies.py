@@ -81,9 +81,32 @@ def score_columns(decisions: Decisions) -> dict[str | None, dict[str, str]]:
     return found
 
 
+def text_column(decisions: Decisions) -> str | None:
+    """The column of the texts: the one named, or the only one that swap left copies of.
+
+    Examples:
+        >>> table = {"bio": ["He ran."], "bio@f": ["She ran."], "bio@m": ["He ran."]}
+        >>> text_column(Decisions({**table, "decision@f": [1], "decision@m": [0]}))
+        'bio'
+    """
+    roles = decisions.roles
+    if roles.text is not None:
+        return roles.text
+    schema = decisions.frame.collect_schema()
+    found = [
+        column
+        for column, kind in schema.items()
+        if kind in (nw.String, nw.Categorical)
+        and column != "decision"
+        and roles.counterfactual
+        and all(f"{column}@{value}" in schema for value in roles.counterfactual)
+    ]
+    return found[0] if len(found) == 1 else None
+
+
 def text_columns(decisions: Decisions) -> dict[str, str]:
     """The text under each value, where the table holds it."""
-    text = decisions.roles.text
+    text = text_column(decisions)
     named = {v: f"{text}@{v}" for v in decisions.roles.counterfactual if text}
     return {value: column for value, column in named.items() if column in decisions.columns}
 
@@ -149,8 +172,9 @@ def flipped_rows(decisions: Decisions, *, most: int) -> list[dict[str, str | Non
         shown["truth"] = roles.truth
     shown |= {"group" if len(roles.group) == 1 else name: name for name in roles.group}
     shown |= {f"{MARK}{value}": column for value, column in roles.counterfactual.items()}
-    if roles.text:
-        shown["text"] = roles.text
+    text = text_column(decisions)
+    if text:
+        shown["text"] = text
     shown |= {f"text@{value}": column for value, column in text_columns(decisions).items()}
     picked = decisions.frame.filter(nw.any_horizontal(*differs, ignore_nulls=True)).head(most)
     found = decisions.collect(picked.select(*(nw.col(c).alias(a) for a, c in shown.items())))
