@@ -17,6 +17,7 @@ from evenhand.stats.estimate import FloatArray, number
 from evenhand.stats.ranks import average_ranks
 
 GROUP = "group"
+FEWEST = 10
 EVERYBODY = ""
 
 
@@ -325,10 +326,11 @@ def _cells(rows: Rows | None, measure: str) -> dict[tuple[str, str], float]:
         return {}
     found = rows.where(measure=measure, stratum=None)
     own = measure.startswith("norm")
+    columns = ("class", "group", "norm", "reference", "value", "n", "n_reference")
     return {
         (str(c), str(g)): float(v)
-        for c, g, n, other, v in zip(
-            *(found[k] for k in ("class", "group", "norm", "reference", "value")), strict=True
-        )
-        if np.isfinite(v) and other != statistical.REST and (not own or g == n)
+        for c, g, norm, other, v, *n in zip(*(found[k] for k in columns), strict=True)
+        # Under ten cases a number may be about people one could name: it is left out.
+        if np.isfinite(v) and np.nanmin(n) >= FEWEST
+        if other != statistical.REST and (not own or g == norm)
     }
