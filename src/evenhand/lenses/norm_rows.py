@@ -8,6 +8,7 @@ import numpy as np
 
 from evenhand.lenses.norm_cells import Cells, Places
 from evenhand.lenses.rows import Rows, choose, words
+from evenhand.lenses.threshold_details import HIDDEN_UNDER
 from evenhand.stats.estimate import Estimate, FloatArray, critical, number
 from evenhand.stats.families import benjamini_hochberg, sidak
 from evenhand.stats.ranks import bonett_wright, correlation_p, smallest_detectable
@@ -180,6 +181,7 @@ class Page:
     def _points(self, cells: Cells, norm: str, s: int, g: int) -> dict[str, Any]:
         """The classes of one group and norm as the report draws them."""
         r, n = cells.r[norm][s, g], cells.n[s, g]
+        r = np.where(n < HIDDEN_UNDER, np.nan, r)
         low, high = bonett_wright(r, n, z=critical(self.level))
         return {
             "classes": list(cells.classes),
