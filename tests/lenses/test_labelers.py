@@ -379,6 +379,62 @@ def test_labelers_are_ordered_by_name_and_never_ranked() -> None:
     assert not any(name in shown for name in names)
 
 
+def test_the_average_labeler_has_rows_beside_those_of_pooled_labels() -> None:
+    groups = {"A": LabelerGroup(prevalence=0.3), "B": LabelerGroup(prevalence=0.3, criterion=0.7)}
+    spread = Variation(criterion_across=0.8)
+    frame = simulate_labelers(groups, labelers=60, items_each=200, variation=spread, seed=3).frame
+    result = measured(frame, reference={"group": "A"})
+    average = one(result.rows, "criterion_gap_average", group="B")
+    pooled = one(result.rows, "criterion_gap", group="B")
+    # Planted −0.5; labels pooled over bars of SD 0.8 show −0.5/√(1 + 0.8²) = −0.39.
+    assert average["low"] <= -0.5 <= average["high"]
+    assert pooled["value"] == pytest.approx(-0.39, abs=0.05)
+    assert average["value"] < pooled["value"] - 0.05
+    assert average["method"].endswith("of the average labeler")
+    told = result.details["attributes"][0]["pooled_contrasts"][0]
+    assert average["value"] == pytest.approx(told["criterion_gap"]["value"])
+    shared = one(result.rows, "criterion_gap_shared", group="B")
+    assert (shared["n"], shared["reference"]) == (60, "A")
+    assert 0.9 <= shared["value"] <= 1
+    assert one(result.rows, "separation_gap_average", group="B")["low"] < 0
+    told_in_words = labeler_words(average, "A")
+    assert told_in_words is not None
+    assert told_in_words[0] == "the average labeler says '1' from weaker signs on for B than for A"
+    note = next(n for n in result.notes if "shared by most" in n)
+    assert note.startswith("B against A (the average labeler's criterion −0.5")
+
+
+def test_the_average_labeler_speaks_only_where_there_is_one() -> None:
+    few = simulate_labelers(labelers=4, items_each=100, seed=1).frame
+    many = simulate_labelers(labelers=6, items_each=100, seed=1).frame
+    blind = many.filter((pl.col("group") == "A") | (pl.col("truth") == 0))
+    for frame, roles in ((few, {}), (many, {"reference": {"group": "<rest>"}}), (blind, {})):
+        rows = measured(frame, **roles).rows
+        assert not len(rows.where(measure="criterion_gap_average"))
+        assert not len(rows.where(measure="criterion_gap_shared"))
+
+
+def test_family_of_the_average_labeler_holds_for_all_groups() -> None:
+    groups = {name: LabelerGroup(prevalence=0.3) for name in "ABC"}
+    frame = simulate_labelers(groups, labelers=12, items_each=90, seed=2).frame
+    rows = measured(frame, reference={"group": "A"}).rows.where(measure="criterion_gap_average")
+    assert list(rows["group"]) == ["B", "C"]
+    assert np.all(rows["family_low"] < rows["low"])
+    assert np.all(rows["family_high"] > rows["high"])
+
+
+def test_labelers_who_surely_differ_from_the_rest_are_counted_and_not_named() -> None:
+    alike = {(f"L{i}", g): (30, 20, 40, 210) for i in range(9) for g in "AB"}
+    odd = {("L9", g): (49, 1, 150, 100) for g in "AB"}
+    notes = measured(labels(alike | odd)).notes
+    told = [n for n in notes if "surely differ" in n]
+    assert told == [
+        "By group, 1 of 10 labelers holds a bar that surely differs from that of the others "
+        "(criterion against the rest, allowing for all labelers at once)."
+    ]
+    assert not any("surely differ" in n for n in measured(labels(alike)).notes)
+
+
 def test_single_labelers_count_for_the_verdict_only_when_surely_outside() -> None:
     groups = {name: LabelerGroup(prevalence=0.3) for name in "AB"}
     frame = simulate_labelers(groups, labelers=40, items_each=60, seed=6).frame

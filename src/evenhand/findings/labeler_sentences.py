@@ -106,17 +106,19 @@ def labeler_words(row: Row, reference: str | None) -> tuple[str, str] | None:
     value, name, group = row["value"], f"'{row['class']}'", row["group"]
     level = f"{abs(value):.3f}" == "0.000"
     labeler = row.get("labeler")
-    who = "labelers" if labeler is None else f"labeler {labeler}"
-    verbs = ("say", "tell") if labeler is None else ("says", "tells")
+    measure = row["measure"].removesuffix("_average")
+    average = "the average labeler" if measure != row["measure"] else "labelers"
+    who = average if labeler is None else f"labeler {labeler}"
+    verbs = ("say", "tell") if who == "labelers" else ("says", "tells")
     if labeler is not None and row.get("reference") == "<rest>":
         reference = "other labelers do"
     else:
         reference = f"for {reference}"
-    if row["measure"] == "criterion_gap":
+    if measure == "criterion_gap":
         kind = "equal" if level else "stronger" if value > 0 else "weaker"
         link = "and" if level else "than"
         told = f"{who} {verbs[0]} {name} from {kind} signs on for {group} {link} {reference}"
-    elif row["measure"] == "separation_gap":
+    elif measure == "separation_gap":
         kind = "as well" if level else "better" if value > 0 else "less well"
         link = "as" if level else "than"
         told = f"{who} {verbs[1]} {name} apart {kind} for {group} {link} {reference}"
@@ -128,7 +130,7 @@ def labeler_words(row: Row, reference: str | None) -> tuple[str, str] | None:
         return None
     sign = "+" if value > 0 else "−"
     shown = "0.000" if level else f"{sign}{abs(value):.3f}"
-    return told, f"{row['measure'].replace('_', ' ')} {shown}"
+    return told, f"{measure.replace('_', ' ')} {shown}"
 
 
 def _beyond(row: Row, still: float) -> bool:

@@ -112,9 +112,11 @@ def _labelers() -> dict[str, str]:
     scored = ("corrected", "window", "accepted", "refused")
     implied = {k: v for k, v in _thresholds().items() if not k.endswith(scored)}
     parts = {"cost_ratio_prevalence_part": "gap", "cost_ratio_behaviour_part": "gap"}
+    average = {"criterion_gap_average": "gap", "separation_gap_average": "gap"}
+    average["criterion_gap_shared"] = "rate"
     against_truth = {f"{name}_corrected": kind for name, kind in named.items()}
     against_truth |= {"cost_ratio_corrected": "number", "implied_threshold_corrected": "rate"}
-    return named | gaps | implied | parts | against_truth
+    return named | gaps | implied | parts | average | against_truth
 
 
 _BY_LENS: dict[str, dict[str, str]] = {

@@ -248,8 +248,8 @@ def check_setting_groups(
     known = {*attributes, *groups, "all"}
     for setting in ("prevalence", "truth_sensitivity", "truth_specificity"):
         value = settings.get(setting)
-        for name in value if isinstance(value, Mapping) else ():
-            if str(name) not in known and not isinstance(value[name], Mapping):
+        for name, given in value.items() if isinstance(value, Mapping) else ():
+            if str(name) not in known and not isinstance(given, Mapping):
                 listed = sorted(groups)
                 raise UsageError(
                     f"{setting} names {str(name)!r}, which is not a group."

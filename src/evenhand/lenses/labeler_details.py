@@ -176,6 +176,13 @@ def pool_notes(sample: Sample, spans: LabelerSpans, attribute: str) -> list[str]
                 f"By {attribute}, labelers' {quantity} cannot be put in any order: reliability is "
                 f"below {ORDER_FROM} ({told})."
             )
+    apart = differing(sample, spans)
+    if apart:
+        verb = "holds a bar that surely differs" if apart == 1 else "hold bars that surely differ"
+        notes.append(
+            f"By {attribute}, {apart:,} of {len(sample.labelers):,} labelers {verb} from that of "
+            "the others (criterion against the rest, allowing for all labelers at once)."
+        )
     if pooled.effective_draws < FEWEST_EFFECTIVE_DRAWS:
         notes.append(
             f"By {attribute}, the pooled model rests on {pooled.effective_draws:.0f} effective "
@@ -184,10 +191,23 @@ def pool_notes(sample: Sample, spans: LabelerSpans, attribute: str) -> list[str]
     return notes
 
 
+def differing(sample: Sample, spans: LabelerSpans) -> int:
+    """How many labelers' criterion differs from the others' in some group, beyond chance."""
+    rest = spans.rest.get("criterion")
+    if rest is None:
+        return 0
+    shown = sample.counts.sum(axis=2) >= HIDDEN_UNDER
+    with np.errstate(invalid="ignore"):
+        apart = (rest.family_low > 0) | (rest.family_high < 0)
+    return int((apart & shown).any(axis=1).sum())
+
+
 def sharing_note(told: dict[str, Any], labelers: int) -> str:
     """Whether most labelers share a difference in criterion or few carry it."""
     lean, few = told["share_leaning"], told["few"]
-    pair = f"{told['group']} against {told['reference']}"
+    gap = told["criterion_gap"]
+    ends = f"{gap['value']:+.2f} [{gap['low']:+.2f}, {gap['high']:+.2f}]".replace("-", "−")
+    pair = f"{told['group']} against {told['reference']} (the average labeler's criterion {ends})"
     if lean["low"] is not None and lean["low"] > 0.5:
         return (
             f"{pair}: the difference in criterion is shared by most labelers "

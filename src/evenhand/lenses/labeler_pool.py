@@ -14,6 +14,7 @@ from evenhand.stats.estimate import FloatArray, critical
 from evenhand.stats.families import bonferroni, max_t_quantile
 from evenhand.stats.pooled_draws import RESAMPLED
 from evenhand.stats.pooled_signal import (
+    OWN_WIDER,
     ItemCounts,
     PooledQuantity,
     PooledSignal,
@@ -45,6 +46,15 @@ class Span:
         """The limits as columns of rows, through a rising function."""
         names = ("value", "low", "high", "family_low", "family_high")
         return {name: told(getattr(self, name)) for name in names}
+
+    def wider(self, factor: float) -> "Span":
+        """The same values with limits so much further away."""
+        value = self.value
+        names = ("low", "high", "family_low", "family_high")
+        return Span(
+            value=value,
+            **{name: value + factor * (getattr(self, name) - value) for name in names},
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +114,7 @@ def labeler_spans(setting: Setting, sample: Sample, *, reference: int | None) ->
         rest[quantity] = _posterior((draws - mean) * count / (count - 1), pooled, quantity)
         if reference is not None and others:
             gap = draws[..., others] - draws[..., [reference]]
-            own[quantity] = _posterior(gap, pooled, quantity)
+            own[quantity] = _posterior(gap, pooled, quantity).wider(OWN_WIDER)
     return LabelerSpans(
         groups=groups,
         whole=whole,

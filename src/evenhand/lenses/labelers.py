@@ -20,6 +20,7 @@ from evenhand.decisions.table import Decisions
 from evenhand.decisions.tally import Tally
 from evenhand.errors import DataError, UsageError, nearest
 from evenhand.lenses.confusion import prepare
+from evenhand.lenses.labeler_average import average_rows
 from evenhand.lenses.labeler_contrasts import (
     REST,
     Difference,
@@ -197,6 +198,7 @@ def _single_labelers(
     notes = pool_notes(sample, spans, setting.attribute)
     details: dict[str, Any] = {"forest": forest_details(sample, spans)}
     if spans.pooled is not None and place is not None and contrasts:
+        rows += average_rows(setting, sample, spans.pooled, reference=place)
         told = pooled_contrasts(sample, spans.pooled, reference=place)
         details["pooled_contrasts"] = told
         for one, between in zip(told, contrasts[0]):

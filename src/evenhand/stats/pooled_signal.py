@@ -3,7 +3,7 @@
 Never a ranking: where reliability is under 0.5, labelers cannot be put in any order.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -24,6 +24,11 @@ from evenhand.stats.signal import normal_density
 
 FEWEST_LABELERS = 5
 ORDER_FROM = 0.5
+# How much wider limits of a labeler's own difference between groups are than the posterior's. The
+# spread of such differences is learned from a few noisy labels each, and its prior draws it to
+# small values: with 40 labelers of 50 labels and true SDs of 0.2 and 0.3, posterior limits cover
+# 92.1 and 93.9 %, these 93.5 and 95.5 %.
+OWN_WIDER = 1.07
 PooledQuantity = Literal["criterion", "separation", "log_cost_ratio", "behaviour"]
 
 
@@ -152,10 +157,15 @@ class PooledSignal:
     def labeler_contrast(
         self, quantity: PooledQuantity, *, group: int = 0, reference: int = 1
     ) -> Posterior:
-        """Each labeler's group − reference."""
+        """Each labeler's group − reference, its limits widened by `OWN_WIDER`."""
         draws = self.labeler_draws(quantity)
-        return summarise(
+        found = summarise(
             draws[..., group] - draws[..., reference], weights=self.weights, level=self.level
+        )
+        return replace(
+            found,
+            low=found.mean + OWN_WIDER * (found.low - found.mean),
+            high=found.mean + OWN_WIDER * (found.high - found.mean),
         )
 
     def against_rest(self, quantity: PooledQuantity) -> Posterior:
@@ -176,11 +186,16 @@ class PooledSignal:
         self, quantity: PooledQuantity, *, group: int = 0, reference: int = 1
     ) -> Posterior:
         """Share of labelers whose own difference has the sign of the population's mean one."""
+        leaning = self.leaning(quantity, group=group, reference=reference)
+        return summarise(leaning, level=self.level)
+
+    def leaning(self, quantity: PooledQuantity, *, group: int, reference: int) -> FloatArray:
+        """Draws of the share of labelers who lean as the population does, (draws,)."""
         whole = self.population_draws(quantity)
         sign = np.sign((whole[:, group] - whole[:, reference]).mean())
         draws = self.labeler_draws(quantity)
-        leaning = np.sign(draws[..., group] - draws[..., reference]) == sign
-        return summarise(leaning.mean(axis=1), level=self.level)
+        same = np.sign(draws[..., group] - draws[..., reference]) == sign
+        return np.asarray(same.mean(axis=1))
 
     def reliability(self, quantity: PooledQuantity) -> FloatArray:
         """Share of the spread between labelers that is theirs rather than noise, per group.
