@@ -28,9 +28,11 @@ NUMBERS = st.one_of(
 @given(st.lists(NUMBERS, min_size=1, max_size=80))
 def test_order_is_that_of_a_stable_sort(values):
     array = np.array(values)
-    places, risen = order_of(array)
+    places, distinct = order_of(array)
+    risen = array[places]
     assert sorted(places.tolist()) == list(range(len(values)))
     assert (risen == np.sort(array)).all()
+    assert distinct == (len(set(values)) == len(values))
 
 
 @given(st.lists(NUMBERS, min_size=1, max_size=80))

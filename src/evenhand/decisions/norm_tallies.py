@@ -1,13 +1,15 @@
 """Tallies of norms: counts by class, and moments of the ranks of scores and norms within cells."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.decisions.held_columns import MOST_NUMBERS, HeldColumns, hold_columns
 from evenhand.decisions.labels import spellings
 from evenhand.decisions.read import Frame, unreadable
 from evenhand.decisions.roles import Attribute
@@ -15,19 +17,22 @@ from evenhand.decisions.score_tallies import is_class
 from evenhand.decisions.table import Decisions
 from evenhand.decisions.tally import Tally
 from evenhand.errors import DataError
-from evenhand.stats.rank_cells import cell_moments
+from evenhand.stats.rank_cells import MOST_CELLS, cell_moments
 
 OWN_SCORE = "score:truth"
-# The compiled path numbers cells in two bytes; more cells than this take the engine's own ranks.
-MOST_CELLS = 60_000
+
+
+def _has_own(decisions: Decisions) -> bool:
+    """Whether a column holds the score of each row's own class, and no other columns were named."""
+    named = [c for c in decisions.roles.scores.values() if not c.startswith("score:")]
+    return OWN_SCORE in decisions.columns and not named
 
 
 def own_score(decisions: Decisions) -> nw.Expr | None:
     """The score of each row's own class: its column, or picked from the columns of all classes."""
     roles = decisions.roles
     wide = roles.scores
-    plain = not wide or all(column.startswith("score:") for column in wide.values())
-    if OWN_SCORE in decisions.columns and plain:
+    if _has_own(decisions):
         return nw.col(OWN_SCORE).cast(nw.Float64)
     if not wide or roles.truth is None:
         return None
@@ -39,11 +44,36 @@ def own_score(decisions: Decisions) -> nw.Expr | None:
     return chosen  # type: ignore[no-any-return]
 
 
-def norm_counts(decisions: Decisions, attribute: Attribute, *, norms: Sequence[str]) -> Tally:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NormCounts:
+    """Counts by (group, stratum, truth), and the columns themselves where they are held."""
+
+    tally: Tally
+    held: HeldColumns | None
+
+    def complete(self, norms: Iterable[str]) -> bool:
+        """Whether no row lacks its score or one of these norm columns."""
+        return not any(self.tally.total(f"lacks:{column}") for column in ("score", *norms))
+
+    def batches(self, numbers: int) -> list[list[str]]:
+        """Classes in batches of rows whose numbers can be held at once."""
+        rows = self.tally.dense(["truth"], "n")
+        batches: list[list[str]] = []
+        room = 0.0
+        for name, many in zip(self.tally.labels["truth"], rows * numbers, strict=True):
+            if not batches or many > room:
+                batches.append([])
+                room = MOST_NUMBERS
+            batches[-1].append(name)
+            room -= many
+        return batches
+
+
+def norm_counts(decisions: Decisions, attribute: Attribute, *, norms: Sequence[str]) -> NormCounts:
     """Counts by (group, stratum, truth), with how many rows lack the score and each norm column.
 
     Sums `lacks:score` (the score of the row's own class, or the only score) and `lacks:<column>`;
-    refuses values that are not finite.
+    refuses values that are not finite. Up to `MOST_NUMBERS` numbers are held for the ranks.
     """
     keys: dict[str, nw.Expr] = {f"group{i}": nw.col(c) for i, c in enumerate(attribute.columns)}
     keys |= decisions.stratum_key()
@@ -54,21 +84,17 @@ def norm_counts(decisions: Decisions, attribute: Attribute, *, norms: Sequence[s
     score = own_score(decisions)
     if score is None and decisions.roles.score:
         score = nw.col(decisions.roles.score)
-    lacking = {name: column.is_null() for name, column in columns.items()}
+    told = {f"lacks:{name}": column.is_null() for name, column in columns.items()}
     if score is not None:
-        lacking["score"] = score.is_null()
-    bad = {name: ~c.is_null() & ~c.is_finite() for name, c in columns.items()}
-    told = {f"lacks:{name}": e for name, e in lacking.items()}
-    told |= {f"bad:{name}": e for name, e in bad.items()}
-    # Most tables have neither: one sum finds out, and only then is each asked for by group.
-    wrong = nw.any_horizontal(*told.values(), ignore_nulls=True).cast(nw.Int64)
-    total = decisions.collect(decisions.frame.select(wrong.alias("wrong")).select(nw.all().sum()))
-    if total["wrong"][0]:
+        told["lacks:score"] = score.is_null()
+    told |= {f"bad:{name}": ~c.is_null() & ~c.is_finite() for name, c in columns.items()}
+    tally, held = _counted(decisions, keys, columns)
+    # Most tables lack nothing: held columns say so, else one sum, and only then is each asked for.
+    if held is None and _any(decisions, list(told.values())):
         tally = decisions.aggregate(keys, {name: e.cast(nw.Int64) for name, e in told.items()})
     else:
-        tally = decisions.aggregate(keys, {})
         tally = replace(tally, sums=tally.sums | dict.fromkeys(told, np.zeros(len(tally))))
-    for name in bad:
+    for name in columns:
         many = int(tally.total(f"bad:{name}"))
         if many:
             values = "1 value that is" if many == 1 else f"{many:,} values that are"
@@ -76,7 +102,39 @@ def norm_counts(decisions: Decisions, attribute: Attribute, *, norms: Sequence[s
                 f"{name!r} holds {values} not finite (NaN or infinite). "
                 "Replace them or leave them empty."
             )
-    return decisions.name_groups(tally, attribute)
+    return NormCounts(tally=decisions.name_groups(tally, attribute), held=held)
+
+
+def _counted(
+    decisions: Decisions, keys: Mapping[str, nw.Expr], columns: Mapping[str, nw.Expr]
+) -> tuple[Tally, HeldColumns | None]:
+    """Rows by the keys, and on Polars the own score and the columns if they are few and whole."""
+    named = decisions.frame.select(*(e.alias(name) for name, e in keys.items()))
+    found = decisions.collect(named.group_by(*keys).agg(nw.len().alias("n")))
+    tally = Tally.of({name: found[name] for name in keys}, {"n": found["n"]})
+    score = own_score(decisions)
+    if decisions.engine != "polars" or score is None:
+        return tally, None
+    numbers = {**columns, "score": score}
+    if _has_own(decisions):
+        numbers.pop(OWN_SCORE)
+    if len(numbers) * sum(found["n"]) > MOST_NUMBERS:
+        return tally, None
+    held = hold_columns(
+        decisions.frame,
+        source=decisions.source,
+        keys=keys,
+        cells={name: found[name] for name in keys},
+        numbers=numbers,
+    )
+    return tally, held
+
+
+def _any(decisions: Decisions, told: Sequence[nw.Expr]) -> bool:
+    """Whether anything is so in any row."""
+    wrong = nw.any_horizontal(*told, ignore_nulls=True).cast(nw.Int64).alias("wrong")
+    total = decisions.collect(decisions.frame.select(wrong).select(nw.all().sum()))
+    return bool(total["wrong"][0])
 
 
 def own_ranks(
@@ -85,19 +143,41 @@ def own_ranks(
     *,
     norms: Mapping[str, str],
     stratified: bool,
-    complete: bool = False,
+    counted: NormCounts,
 ) -> Tally | None:
     """Ranks within (group, truth) of the score of the row's own class; None without a score.
 
-    `complete` says that no row lacks its score or a norm, so that none need be looked for.
+    On Polars a table with too many rows is ranked class by class, as many at once as can be held.
     """
     score = own_score(decisions)
     if score is None:
         return None
-    within = {"truth": nw.col(str(decisions.roles.truth)), **_strata(decisions, stratified)}
-    return rank_moments(
-        decisions, attribute, score=score, norms=norms, within=within, complete=complete
-    )
+    truth = nw.col(str(decisions.roles.truth))
+    within = {"truth": truth, **_strata(decisions, stratified)}
+    if counted.held is not None:
+        keys = [f"group{i}" for i in range(len(attribute.columns))]
+        tally = counted.held.rank_moments([*keys, *within], score="score", norms=norms)
+        if tally is not None:
+            return decisions.name_groups(tally, attribute)
+    complete = counted.complete(norms.values())
+    batches = counted.batches(1 + len(norms)) if decisions.engine == "polars" else []
+    if len(batches) < 2:
+        return rank_moments(
+            decisions, attribute, score=score, norms=norms, within=within, complete=complete
+        )
+    names = [[one for name in batch for one in spellings(name)] for batch in batches]
+    tallies = [
+        rank_moments(
+            decisions,
+            attribute,
+            score=score,
+            norms=norms,
+            within=within,
+            rows=truth.cast(nw.String).is_in(batch),
+        )
+        for batch in names
+    ]
+    return reduce(Tally.merge, tallies)
 
 
 def other_ranks(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evenhand.decisions.norm_tallies import binary_ranks, other_ranks, own_ranks
+from evenhand.decisions.norm_tallies import NormCounts, binary_ranks, other_ranks, own_ranks
 from evenhand.decisions.roles import Attribute
 from evenhand.decisions.table import Decisions
 from evenhand.decisions.tally import Tally
@@ -61,14 +61,14 @@ def cells_of(
     norms: Mapping[str, str],
     positive: str | None,
     elsewhere: bool,
-    complete: bool = False,
+    counted: NormCounts,
 ) -> Iterator[Cells]:
     """The cells of each class's own rows and, where asked, of the rows of all other classes."""
     wide = decisions.roles.scores
     passes = [False, True] if len(places.strata) > 1 else [False]
     shared = {"norms": norms}
     own = [
-        own_ranks(decisions, attribute, stratified=s, norms=norms, complete=complete)
+        own_ranks(decisions, attribute, stratified=s, norms=norms, counted=counted)
         for s in passes
     ]
     told = [tally for tally in own if tally is not None]

@@ -30,7 +30,7 @@ def average_ranks(values: ArrayLike) -> FloatArray:
         array([4. , 2.5, 2.5, 1. ])
     """
     array = np.atleast_1d(np.asarray(values, dtype=np.float64))
-    order = np.argsort(array, axis=-1, kind="stable")
+    order = np.argsort(array, axis=-1)
     ordered = np.take_along_axis(array, order, axis=-1)
     place = np.broadcast_to(np.arange(1.0, array.shape[-1] + 1), array.shape)
     starts = np.ones(array.shape, dtype=bool)
