@@ -63,6 +63,29 @@ def cost_sentence(rows: Sequence[Row], lead: Row | None) -> str | None:
     return "; ".join([opening, *parts]) + "." + band
 
 
+def untold_sentence(rows: Sequence[Row]) -> str | None:
+    """Which groups have no number that a limit could be held against, and why; None if none.
+
+    Examples:
+        >>> row = {"measure": "cost_ratio", "value": None, "low": None, "labeler": None}
+        >>> rows = [row | {"group": name, "undefined": "no score"} for name in ("f", "m")]
+        >>> untold_sentence(rows)
+        'The cost ratio of f, m is undefined: no score.'
+    """
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        if row["value"] is None and row["low"] is None and row["undefined"] and row["group"]:
+            names = reasons.setdefault(row["undefined"], [])
+            names += [row["group"]] if row["group"] not in names else []
+    parts = []
+    for reason, names in reasons.items():
+        more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+        parts.append(f"of {', '.join(names[:MOST_NAMED])}{more} is undefined: {reason}")
+    if not parts:
+        return None
+    return f"The {rows[0]['measure'].replace('_', ' ')} {'; that '.join(parts)}."
+
+
 def own_words(sentence: str, *, missed: str, wrong: str) -> str:
     """A sentence on cost ratios with the two mistakes as a charter calls them: one, several.
 
