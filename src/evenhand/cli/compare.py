@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from evenhand.cli.bar import bar
+from evenhand.cli.title_forms import read_title_forms
 from evenhand.errors import UsageError
 
 WIDTH = 100
@@ -35,6 +36,7 @@ HEADERS = ("remedy", "acc.", "TP gap", "FP gap", "swap gap", "flips", "slope", "
 @click.option("--test-share", default=0.25, show_default=True, metavar="SHARE",
               help="Test rows of one file without --split.")  # fmt: skip
 @click.option("--vectors", metavar="FILE", help="Word vectors; else learned from the texts.")
+@click.option("--titles", metavar="FILE", help="TOML file with the forms of each title to mask.")
 @click.option("--lexicon", default="gender_pronouns", show_default=True, metavar="NAME|FILE",
               help="The words that are swapped.")  # fmt: skip
 @click.option("--value", "values", multiple=True, metavar="VALUE=NAME",
@@ -59,6 +61,7 @@ def compare_command(data: tuple[str, ...], **flags: Any) -> int:
             f"{len(data)} files were given. Name the training and the test file, such as: "
             "evenhand compare train.parquet test.parquet …"
         )
+    forms = read_title_forms(flags["titles"]) if flags["titles"] else None
     with bar("Training remedies") as tell:
         ledger = compare_remedies(
             data[0],
@@ -74,6 +77,7 @@ def compare_command(data: tuple[str, ...], **flags: Any) -> int:
             split=flags["split"],
             test_share=flags["test_share"],
             vectors=flags["vectors"],
+            titles=forms,
             lexicon=flags["lexicon"],
             values=_values(flags["values"]),
             settings=LedgerSettings(

@@ -1,13 +1,12 @@
 """`evenhand swap`: counterfactual texts beside the texts, and how far they can be trusted."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import click
 
 from evenhand.cli.bar import bar
-from evenhand.errors import DataError, UsageError
+from evenhand.errors import UsageError
 
 
 @click.command("swap")
@@ -107,22 +106,10 @@ def _values(given: tuple[str, ...]) -> dict[str, str]:
 
 def _forms(flags: dict[str, Any]) -> dict[str, tuple[str, ...]]:
     """Titles and their forms from a TOML file: nurse = ["registered nurse", "rn"]."""
-    import tomllib
+    from evenhand.cli.title_forms import read_title_forms
 
     path = flags["titles"]
     if flags["mask_titles"] is None:
         raise UsageError(f"--titles {path!r} says how titles are written. Name their column with "
                          "--mask-titles.")  # fmt: skip
-    try:
-        table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UsageError(f"There is no file '{path}'.") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise DataError(f"'{path}' cannot be read as TOML: {error}.") from error
-    for title, forms in table.items():
-        if not isinstance(forms, list) or not all(isinstance(form, str) for form in forms):
-            raise DataError(
-                f"'{path}' has {title} = {forms!r}. Write a list of forms, "
-                'such as nurse = ["registered nurse", "rn"].'
-            )
-    return {title: tuple(forms) for title, forms in table.items()}
+    return read_title_forms(path)

@@ -76,6 +76,7 @@ def compare_remedies(
     split: str | None = None,
     test_share: float = 0.25,
     vectors: str | Path | None = None,
+    titles: Mapping[str, Sequence[str]] | None = None,
     lexicon: Any = "gender_pronouns",
     values: Mapping[str, str] | None = None,
     settings: LedgerSettings | None = None,
@@ -87,7 +88,8 @@ def compare_remedies(
     """Remedies side by side: each trained on the same rows and measured on every lens.
 
     `train` and `test` are tables; without `test`, `train` is divided by the column `split` or
-    by `test_share`. `remedies` are names of the registry, by default all; `values` says which
+    by `test_share`. `remedies` are names of the registry, by default all; `titles` has the forms
+    of each class that are masked, by default those of the 28 occupations; `values` says which
     value of the lexicon a group is, such as {"F": "female"}. With more than one of `seeds` the
     training rows are drawn again within class × group for each. With `out` the ledger, its
     models and all finished parts are written there, and a run that broke off goes on.
@@ -104,6 +106,7 @@ def compare_remedies(
         "setting": setting,
         "representations": tuple(dict.fromkeys(representations)),
         "vectors": vectors,
+        "titles": titles,
         "lexicon": lexicon,
         "values": values,
         "seed": seed,
@@ -122,7 +125,7 @@ def compare_remedies(
     trials = _run_all(run, entries, seeds=seeds, progress=progress)
     arguments = {
         **columns,
-        **{k: v if isinstance(v, int | float | tuple) or v is None else str(v)
+        **{k: v if isinstance(v, int | float | tuple | dict) or v is None else str(v)
            for k, v in options.items()},
         "seeds": seeds,
         "split": split,

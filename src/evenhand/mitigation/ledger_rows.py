@@ -19,7 +19,10 @@ SPLIT_NAMES = {"train": "train", "validation": "train", "dev": "train", "test": 
 
 @dataclass(slots=True, kw_only=True)
 class People:
-    """Columns of the rows that can be used; `left_out` counts the others by reason."""
+    """Columns of the rows that can be used; `left_out` counts the others by reason.
+
+    `undivided` counts those that were left out before one table was divided in two.
+    """
 
     texts: list[str] = field(default_factory=list)
     truth: list[str] = field(default_factory=list)
@@ -27,19 +30,20 @@ class People:
     names: list[str | None] | None = None
     split: list[str] | None = None
     left_out: dict[str, int] = field(default_factory=dict)
+    undivided: dict[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.texts)
 
     def take(self, rows: Any) -> "People":
-        """Some of the rows."""
+        """Some of the rows, as one of the parts of the table."""
         at = np.asarray(rows, dtype=np.intp).tolist()
         return People(
             texts=[self.texts[k] for k in at],
             truth=[self.truth[k] for k in at],
             group=[self.group[k] for k in at],
             names=None if self.names is None else [self.names[k] for k in at],
-            left_out=self.left_out,
+            undivided=self.left_out,
         )
 
 
@@ -158,8 +162,11 @@ def _drawn_parts(people: People, *, test_share: float, seed: int) -> tuple[Peopl
     test = _held_out(cells.index, Fraction(str(test_share)), seed=seed)
     # The same text on both sides would be judged by a model that has seen it.
     held = {people.texts[row] for row in np.flatnonzero(test)}
-    train = [r for r in np.flatnonzero(~test).tolist() if people.texts[r] not in held]
-    return people.take(train), people.take(np.flatnonzero(test))
+    rest = np.flatnonzero(~test).tolist()
+    kept = people.take([r for r in rest if people.texts[r] not in held])
+    if len(kept) < len(rest):
+        kept.left_out["the same text is among the test rows"] = len(rest) - len(kept)
+    return kept, people.take(np.flatnonzero(test))
 
 
 def _held_out(cell: Codes, share: Fraction, *, seed: int) -> Any:
@@ -243,9 +250,11 @@ def _check_groups(train: People, test: People) -> None:
 
 def _notes(train: People, test: People, cells: Any) -> Sequence[str]:
     notes = []
-    for which, part in (("training", train), ("test", test)):
-        for reason, rows in part.left_out.items():
-            notes.append(f"{rows:,} {which} rows left out: {reason}.")
+    told = ((" training", train.left_out), (" test", test.left_out), ("", train.undivided))
+    for which, left_out in told:
+        for reason, rows in left_out.items():
+            noun = "row" if rows == 1 else "rows"
+            notes.append(f"{rows:,}{which} {noun} left out: {reason}.")
     if cells.lone:
         notes.append(
             f"Only one group in the training rows of {several(cells.lone)}: weights and sampling "

@@ -1,6 +1,6 @@
 """Texts of a ledger, made once for all remedies: masked, swapped, scrubbed, counted."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -20,6 +20,7 @@ from evenhand.stats.estimate import FloatArray
 from evenhand.text.lexicon import Lexicon
 from evenhand.text.mask import mask_texts
 from evenhand.text.scrub import scrub_texts
+from evenhand.text.titles import TITLE_FORMS
 
 Setting = Literal["masked", "scrubbed"]
 SETTINGS = ("masked", "scrubbed")
@@ -115,6 +116,7 @@ def prepare_texts(
     setting: Setting = "masked",
     representations: tuple[str, ...] = ("bow",),
     vectors: Any = None,
+    titles: Mapping[str, Sequence[str]] | None = None,
     lexicon: Lexicon | str = "gender_pronouns",
     values: Mapping[str, str] | None = None,
     seed: int = 0,
@@ -122,7 +124,9 @@ def prepare_texts(
     """Mask, scrub, swap, tokenise and count every text once; learn vectors and norm scorers."""
     people = rows.people
     # A text's own title is its answer: it is masked in both settings.
-    texts = [str(each) for each in mask_texts(people.texts, titles=people.truth).texts]
+    forms = TITLE_FORMS if titles is None else titles
+    masked = mask_texts(people.texts, titles=people.truth, forms=forms)
+    texts = [str(each) for each in masked.texts]
     clean = [str(each) for each in scrub_texts(texts, names=people.names).texts]
     do, no_swap = _swapped(rows, texts, setting=setting, lexicon=lexicon, values=values)
     shown = texts if setting == "masked" else clean
