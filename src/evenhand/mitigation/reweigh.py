@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from evenhand.errors import DataError, UsageError, nearest
 from evenhand.mitigation.cells import Cells, cells_of, place_of, several
 from evenhand.mitigation.estimator import Wrapped, checked_weights, fit_weighted, fresh
+from evenhand.models.norm_weights import alpha_table
 from evenhand.stats.estimate import FloatArray
 
 Weighing = Literal["within_class", "kamiran_calders", "equal_opportunity"]
@@ -56,11 +57,7 @@ def within_class_weights(
     if groups is not None:
         used[:] = False
         used[[place_of(name, cells.groups, argument="groups") for name in groups]] = True
-    present = (cells.counts > 0) & used
-    smallest = np.where(present, cells.counts, np.iinfo(np.int64).max).min(axis=1)
-    several_groups = present.sum(axis=1) >= 2
-    table = np.where(several_groups, smallest, 0)[:, None] / np.maximum(cells.counts, 1)
-    table = np.where(used, table, 0.0)
+    table = alpha_table(cells.counts, used=used.tolist())
     left = [name for name, use in zip(cells.groups, used, strict=True) if not use]
     notes = [f"Rows of {several(left)} have weight 0: not among the groups given."] if left else []
     return _weights(cells, table, notes=notes)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from evenhand.decisions.tally import Codes, encode
 from evenhand.errors import DataError, UsageError, nearest
@@ -58,6 +59,22 @@ scorer needs two such groups. Give more rows, or name the groups to learn from (
     return found
 
 
+def alpha_table(counts: ArrayLike, *, used: Sequence[bool]) -> FloatArray:
+    """Weights α of classes × groups: the rows of a class's smallest used group ÷ those of each.
+
+    0 for a group that is not used or not there, and for a class with fewer than two that are.
+
+    Examples:
+        >>> alpha_table([[1, 4, 2], [3, 0, 5]], used=[True, True, False]).tolist()
+        [[1.0, 0.25, 0.0], [0.0, 0.0, 0.0]]
+    """
+    rows = np.asarray(counts, dtype=np.float64)
+    there = (rows > 0) & np.asarray(used, dtype=bool)
+    least = np.where(there, rows, np.inf).min(axis=1, initial=np.inf)
+    least[there.sum(axis=1) < 2] = 0.0
+    return np.where(there, least[:, None], 0.0) / np.maximum(rows, 1)
+
+
 def alpha_weights(
     truth: Sequence[object], group: Sequence[object], *, groups: Sequence[str] | None = None
 ) -> FloatArray:
@@ -78,11 +95,7 @@ def alpha_weights(
                 f"{name!r} is not a group of the training rows.{nearest(name, list(names))} "
                 f"They have {', '.join(names[:8])}."
             )
-    used = np.array([name in chosen for name in names], dtype=bool)
-    there = np.where((counts > 0) & used, counts, np.nan)
-    several = np.isfinite(there).sum(axis=1) > 1
-    least = np.where(several, np.fmin.reduce(there, axis=1, initial=np.inf), 0.0)
-    table = np.nan_to_num(least[:, None] / there)
+    table = alpha_table(counts, used=[name in chosen for name in names])
     weights = np.zeros(len(c))
     known = (c >= 0) & (g >= 0)
     weights[known] = table[c[known], g[known]]
