@@ -1,5 +1,6 @@
 """`evenhand norms`: fit, score and audit, the words of every refusal, and real biographies."""
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -198,6 +199,66 @@ def test_more_bad_input(run, bios, tmp_path):
         "evenhand: features='name' holds String, not numbers. Convert it to numbers, or leave it "
         "out.\n",
     )
+
+
+VECTORS = "nurse 1 0 2\nkindness 0 1 1\nchess 2 1 0\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("cut.vec", VECTORS[:-3].encode(),
+         "is truncated: its last line has 2 numbers instead of 3. Download or copy it again."),
+        ("cut.vec.gz", gzip.compress(VECTORS.encode() * 200, mtime=0)[:-12],
+         "is truncated: its compressed content breaks off. Download or copy it again."),
+        ("promised.vec", b"9 3\n" + VECTORS.encode(),
+         "is truncated: it promises 9 words and has 3. Download or copy it again."),
+        ("cut.bin", b"2 3\nnurse " + np.ones(3, np.float32).tobytes() + b"\nchess \x00\x00",
+         "is truncated: it promises 2 words and breaks off in word 2. Download or copy it again."),
+        ("mixed.vec", VECTORS.replace("0 1 1", "0 1 1 1").encode(),
+         "has 4 numbers in line 2 and 3 before. Every line must hold one word and the same number "
+         "of numbers."),
+        ("other.vec", b"hund 1 0 2\nund 0 1 1\nkatze 2 1 0\n",
+         "has none of the 258 words of the texts. See whether its language and its case are "
+         "those of the texts."),
+    ],
+    ids=["truncated", "truncated gzip", "fewer than promised", "truncated binary", "mixed width",
+         "no word of the texts"],
+)  # fmt: skip
+def test_broken_vectors_leave_nothing_behind(run, bios, tmp_path, name, content, words):
+    path = tmp_path / name
+    path.write_bytes(content)
+    code, told, warned = run("norms", "fit", bios, *ROLES, "--group", "gender",
+                             "--vectors", path, "--out", tmp_path / "n")  # fmt: skip
+    assert (code, told, warned) == (4, "", f"evenhand: vectors={str(path)!r} {words}\n")
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize(
+    ("content", "toward", "code", "words"),
+    [
+        ("word,mean\nqqqq,3\nzzzz,1\n", "female", 4,
+         "'{path}' has none of the 258 words of the norm scorer. See whether its language and "
+         "its case are those of the texts."),
+        ("word,mean\nkindness,5\n", "femal", 2,
+         "Ratings lean towards 'femal', which is not a group of the norm scorer. Did you mean "
+         "'female'? It has female, male."),
+        ("word,mean\nkindness,high\n", "female", 4,
+         "ratings='{path}' has the columns word, mean. It needs 'word' and a number called "
+         "'mean', 'rating' or 'score'."),
+        (None, "female", 4, "There is no file '{path}'."),
+    ],
+    ids=["no overlap", "another group", "no numbers", "no file"],
+)  # fmt: skip
+def test_broken_ratings_leave_nothing_behind(run, bios, tmp_path, content, toward, code, words):
+    path = tmp_path / "ratings.csv"
+    if content is not None:
+        path.write_text(content)
+    found, told, warned = run("norms", "fit", bios, *ROLES, "--group", "gender", "--bag-of-words",
+                              "--no-irrelevant", "--ratings", path, "--ratings-toward", toward,
+                              "--out", tmp_path / "n")  # fmt: skip
+    assert (found, told, warned) == (code, "", f"evenhand: {words.format(path=path)}\n")
+    assert not (tmp_path / "n").exists()
 
 
 def test_norms_of_texts_need_a_text(run, bios, tmp_path):

@@ -155,6 +155,10 @@ def test_broken_fasttext_models(tmp_path):
             "is truncated: its last line has 2 numbers instead of 3. Download or copy it again.",
         ),
         (
+            b"a 1 2 3\nb 1",
+            "is truncated: its last line has 1 number instead of 3. Download or copy it again.",
+        ),
+        (
             b"5 3\na 1 2 3\nb 1 2 3\n",
             "is truncated: it promises 5 words and has 2. Download or copy it again.",
         ),

@@ -148,10 +148,11 @@ def read_text(
             numbers.append(rest)
     first = 1 if rows else 0
     if bad:
+        many = "1 number" if found == 1 else f"{found} numbers"
         if lines == bad:
-            raise truncated(path, f"its last line has {found} numbers instead of {width}")
+            raise truncated(path, f"its last line has {many} instead of {width}")
         raise DataError(
-            f"vectors={str(path)!r} has {found} numbers in line {bad + first} and {width} before. "
+            f"vectors={str(path)!r} has {many} in line {bad + first} and {width} before. "
             "Every line must hold one word and the same number of numbers."
         )
     if lines < rows:
