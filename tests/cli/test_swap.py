@@ -66,7 +66,7 @@ def test_each_value_gets_a_column_and_the_own_value_keeps_the_text(run, tmp_path
     men = int((frame["gender"] == "male").sum())
     assert report["validity"][0]["to"] == "female"
     assert report["validity"][0]["changed"]["value"] == pytest.approx(men / 300)
-    assert f"texts changed                      {men / 300:.3f}" in out
+    assert f"texts changed                               {men / 300:.3f}" in out
     assert "Wrote swapped.parquet with text@female, text@male." in out
 
 
@@ -120,8 +120,8 @@ def test_titles_are_masked_in_every_text_and_scrubbing_adds_a_column(run, bios):
     assert made["bio"].to_list() == masked
     assert made["bio@male"][0] == "He is a _ and loves his job."
     assert made["bio:scrubbed"].to_list() == scrub_texts(masked, names=TEXTS["name"]).texts
-    assert "  masked                             0.200" in out
-    assert "  scrubbed                           0.600" in out
+    assert "  masked                                      0.200" in out
+    assert "  scrubbed                                    0.600" in out
 
 
 def test_forms_of_titles_come_from_a_file(run, bios):

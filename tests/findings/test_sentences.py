@@ -111,7 +111,7 @@ def test_every_row_of_an_audit_has_a_sentence() -> None:
         if row["value"] is None:
             assert str(row["undefined"]) in sentence
         elif row["n"] is not None:
-            assert "n = " in sentence
+            assert re.search(r"n = [\d,]+|[\d,]+ (group|class)", sentence)
 
 
 def test_words_that_are_never_said() -> None:

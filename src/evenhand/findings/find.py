@@ -7,23 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.findings.cost_sentences import cost_sentence
+from evenhand.findings.cost_sentences import cost_sentence, untold_sentence
 from evenhand.findings.labeler_sentences import few_labelers, labelers_sentence
 from evenhand.findings.names import names_for
-from evenhand.findings.sentences import base_of, plural, row_sentence
+from evenhand.findings.sentences import plural, row_sentence
+from evenhand.findings.settling import settling
 from evenhand.findings.swap_sentences import words_for
 from evenhand.findings.verdict import (
     CANNOT_TELL,
     NOT_ASSESSED,
     OUTSIDE,
     WITHIN,
-    cases_needed,
     judged_rows,
     overall,
     single_labelers,
 )
 from evenhand.findings.verdict_sentences import verdict_sentence as verdict_sentence
-from evenhand.lenses.catalogue import CATALOGUE, RATES
+from evenhand.lenses.catalogue import CATALOGUE
 from evenhand.lenses.rows import Rows
 
 # What is worth a sentence when nobody set a limit: the gaps that most audits start from.
@@ -119,7 +119,8 @@ def find(
             if verdict != OUTSIDE:
                 continue
             costs = few_labelers(family)
-        if lead is None and costs is not None:
+        untold = untold_sentence(judged) if lead is None and verdict == CANNOT_TELL else None
+        if lead is None and (costs is not None or untold is not None):
             # Discrete scores leave a set of cost ratios: an interval without a value.
             lead = judged[0]
         if lead is None:
@@ -129,7 +130,9 @@ def find(
             continue
         quiet[lens, attribute] = -len(rows)
         own = next(row for row, told in zip(plain, family) if told is lead)
-        more = f" {_settling(own, rows)}" if verdict == CANNOT_TELL else ""
+        more = f" {settling(own, rows)}" if verdict == CANNOT_TELL and untold is None else ""
+        if untold is not None:
+            costs = f"{untold} {costs}" if costs else untold
         found.append(
             Finding(
                 lens=str(lens),
@@ -173,30 +176,6 @@ def leading(rows: list[dict[str, Any]]) -> dict[str, Any] | None:
         return (_sure(row), _departure(row))
 
     return max(defined, key=rank)
-
-
-def _settling(row: dict[str, Any], rows: Rows) -> str:
-    base = None
-    rate = base_of(row["measure"])
-    if rate in RATES and row["reference"] is not None:
-        values: list[float] = []
-        for group in (row["group"], row["reference"]):
-            same = rows.where(
-                measure=rate,
-                attribute=row["attribute"],
-                group=group,
-                class_=row["class"],
-                stratum=row["stratum"],
-            )
-            values += [v for v in same.plain("value")[:1] if v is not None]
-        if len(values) == 2:
-            base = (float(values[0]), float(values[1]))
-    needed = cases_needed(row, base)
-    if needed is None:
-        return "It cannot be told whether that is within the limit."
-    if isinstance(needed, str):
-        return f"{needed[:1].upper()}{needed[1:]}."
-    return f"About {plural(float(needed), 'further case')} of this group would settle it."
 
 
 def _sure(row: dict[str, Any]) -> bool:

@@ -131,8 +131,10 @@ def row_sentence(row: Row, *, meaning: Mapping[str, str] | None = None) -> str:
     reference = _OTHERS.get(row["reference"], row["reference"])
     place = f" in stratum {row['stratum']}" if row["stratum"] else ""
     cases = f"n = {row['n']:,.0f}" if row["n"] is not None else ""
-    if cases and counts_classes(row["measure"]):
+    if cases and (counts_classes(row["measure"]) or "_rms" in row["measure"]):
         cases = plural(row["n"], "class", "classes")
+    elif cases and "_spread" in row["measure"]:
+        cases = plural(row["n"], "group")
     if row["n_reference"] is not None:
         cases += f" and {row['n_reference']:,.0f}"
     same = number(row["value"]) == "0.000"

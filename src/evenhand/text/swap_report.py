@@ -14,11 +14,11 @@ _MEASURES = {
     "unresolved": "with an unresolved word",
     "round_trip": "changed texts that come back",
     "articles": "changed texts with a wrong a/an",
-    "placebo_changed": "placebo: texts changed",
-    "leak": "leak: AUC of telling the swap",
+    "placebo_changed": "texts that a placebo would change",
+    "leak": "leak: AUC of telling the swap (0.5: cannot)",
 }
 _FEW = 5
-_WIDTH = 34
+_WIDTH = 43
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
