@@ -292,7 +292,7 @@ def test_reversed_labelling_and_few_errors_are_said() -> None:
     verdicts = {
         r["group"]: r["verdict"] for r in audit.rows.where(measure="cost_ratio", labeler=None)
     }
-    assert verdicts == {"A": "outside", "B": "cannot tell"}
+    assert verdicts == {"A": "cannot tell", "B": "cannot tell"}
 
 
 def test_labels_that_never_vary_carry_no_information() -> None:
@@ -377,6 +377,27 @@ def test_labelers_are_ordered_by_name_and_never_ranked() -> None:
     assert any("cannot be put in any order: reliability is below 0.5" in n for n in result.notes)
     shown = str(eh.audit(eh.Decisions(frame, **ROLES), limits={"cost_ratio": "4:5"}))
     assert not any(name in shown for name in names)
+
+
+def test_labels_by_the_toss_of_a_coin_are_not_called_within() -> None:
+    # d′ = 0: the implied threshold is the prevalence, 0.1, and c = 9, wherever the bar stands.
+    coin = {(f"L{i}", g): (25, 25, 225, 225) for i in range(8) for g in "AB"}
+    decisions = eh.Decisions(labels(coin), **ROLES)
+    audit = eh.audit(decisions, lenses=["labelers"], limits={"cost_ratio": "2:20"})
+    assert audit.verdict == "cannot tell"
+    rows = audit.rows.where(measure="cost_ratio")
+    assert set(rows.plain("verdict")) == {"cannot tell"}
+    told = audit.findings[0].sentence
+    assert told.endswith("Cannot be told: labels are not shown to tell the truth apart.")
+    assert one(audit.rows, "separation", group="A")["method"].endswith("8 labelers")
+    noisy = coin | {(f"L{i}", "A"): (30, 20, 225, 225) for i in range(2)}
+    notes = measured(labels(noisy)).notes
+    assert (
+        "group A: labels are not shown to carry information (separation may be 0), so the cost "
+        "ratio says more of the prevalence than of a standard." in notes
+    )
+    ratio = one(measured(labels(noisy)).rows, "cost_ratio_ratio", group="B")
+    assert "cannot be told" in ratio["method"]
 
 
 def test_the_average_labeler_has_rows_beside_those_of_pooled_labels() -> None:

@@ -182,6 +182,9 @@ def cases_needed(row: Mapping[str, object], base: tuple[float, float] | None) ->
     if row["verdict"] != CANNOT_TELL or any(v is None for v in numbers.values()):
         return None
     value, low, high, family_low, family_high, n, level = (float(v) for v in numbers.values())  # type: ignore[arg-type]
+    _, reason, why = str(row.get("method") or "").partition("cannot be told: ")
+    if reason:
+        return reason + why.partition(";")[0]
     z = critical(level)
     # The family's critical value, recovered from how much wider its interval is.
     q = z * (family_high - family_low) / (high - low) if high > low else z

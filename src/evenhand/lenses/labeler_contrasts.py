@@ -6,6 +6,7 @@ import numpy as np
 
 from evenhand.lenses.labeler_counts import Sample
 from evenhand.lenses.labeler_groups import (
+    BLIND,
     FEW,
     LEAST_SHARE,
     GroupSignal,
@@ -41,13 +42,24 @@ SUMMED = ("separation_gap", "criterion_gap", "cost_ratio_ratio")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One group − its reference: contrasts by measure, why there are none, how they came about."""
+    """One group − its reference: contrasts by measure, why there are none, how they came about.
+
+    `blind`: one of the two separations may be 0, so that cost ratios say nothing of a standard.
+    """
 
     contrasts: dict[str, Contrast]
     undefined: str | None
     method: str
     n: float
     n_reference: float
+    blind: bool = False
+
+    def method_of(self, measure: str) -> str:
+        """How the number of a measure came about, and whether a limit may be held against it."""
+        if measure == "prevalence_gap":
+            return "newcombe"
+        costs = measure in ("cost_ratio_ratio", "implied_threshold_gap")
+        return f"{self.method}; {BLIND}" if costs and self.blind else self.method
 
 
 def differences(
@@ -96,6 +108,7 @@ def difference(setting: Setting, pair: Sample) -> Difference:
         method=method + (f"; {FEW}" if signal.few.any() else ""),
         n=n,
         n_reference=n_reference,
+        blind=bool(signal.blind.any()),
     )
 
 
@@ -210,9 +223,7 @@ def contrast_rows(
                 n_reference=[f.n_reference for f in found],
                 p=p,
                 p_adjusted=benjamini_hochberg(p),
-                method=words(
-                    ["newcombe" if measure == "prevalence_gap" else f.method for f in found]
-                ),
+                method=words([f.method_of(measure) for f in found]),
                 undefined=words([f.undefined for f in found]),
                 **{name: told(end) for name, end in ends.items()},
             )

@@ -29,6 +29,8 @@ HIDDEN_UNDER = 10
 LEAST_SHARE = 0.1
 # What `method` says of a row that no limit can be held against, whatever its interval.
 FEW = f"cannot be told: fewer than {FEWEST_ERRORS} errors of a kind"
+# Without separation the implied threshold is the prevalence, wherever the bar stands.
+BLIND = "cannot be told: labels are not shown to tell the truth apart"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +54,8 @@ class GroupSignal:
     """Signal detection of each group with errors that know of labelers and items.
 
     `rates` holds the covariance of all cells' z, F₁, H₁, F₂, …; `freedom` the degrees of
-    freedom of each group, infinite where it speaks of these labelers alone.
+    freedom of each group, infinite where it speaks of these labelers alone. `blind` are groups
+    whose separation may be 0 or less, so that their cost ratio says nothing of a standard.
     """
 
     found: SignalDetection
@@ -60,6 +63,12 @@ class GroupSignal:
     freedom: FloatArray
     method: tuple[str, ...]
     few: NDArray[np.bool_]
+    blind: NDArray[np.bool_]
+
+    @property
+    def cost_method(self) -> list[str]:
+        """How each group's cost ratio came about, and whether a limit may be held against it."""
+        return [f"{m}; {BLIND}" if b else m for m, b in zip(self.method, self.blind)]
 
 
 def group_signal(sample: Sample, *, level: float) -> GroupSignal:
@@ -89,6 +98,8 @@ def group_signal(sample: Sample, *, level: float) -> GroupSignal:
         seen = np.bincount(sample.items.group.astype(np.intp), minlength=len(sample.groups))
         freedom = np.where(many, np.minimum(freedom, np.maximum(seen - 1, 1)), freedom)
     few = (totals[:, 1] < FEWEST_ERRORS) | (totals[:, 2] < FEWEST_ERRORS)
+    with np.errstate(invalid="ignore"):
+        blind = found.separation <= quantile(level, freedom) * found.separation_error
     return GroupSignal(
         found=found,
         rates=_as_clustered(rates, covariance),
@@ -98,6 +109,7 @@ def group_signal(sample: Sample, *, level: float) -> GroupSignal:
             for g in range(len(sample.groups))
         ),
         few=few,
+        blind=np.asarray(blind),
     )
 
 
@@ -208,7 +220,6 @@ def group_rows(setting: Setting, sample: Sample, signal: GroupSignal) -> list[Ro
         "group": words(sample.groups),
         "stratum": sample.stratum,
         "n": sample.labels,
-        "method": words(signal.method),
         "undefined": words(undefined),
     }
     parts = []
@@ -228,7 +239,8 @@ def group_rows(setting: Setting, sample: Sample, signal: GroupSignal) -> list[Ro
             "family_high": value + family * error,
         }
         kept = {name: np.where(gone, np.nan, told(end)) for name, end in ends.items()}
-        parts.append(setting.block((size,), measure=measure, **kept, **shared))
+        method = words(signal.cost_method if freedom is for_costs else signal.method)
+        parts.append(setting.block((size,), measure=measure, method=method, **kept, **shared))
     return [*parts, prevalence_rows(setting, sample)]
 
 
@@ -278,8 +290,9 @@ def undefined_of(sample: Sample, found: SignalDetection) -> list[str | None]:
     return reasons
 
 
-def flag_notes(sample: Sample, found: SignalDetection, attribute: str) -> list[str]:
+def flag_notes(sample: Sample, signal: GroupSignal, attribute: str) -> list[str]:
     """What weakens single groups, in sentences; equal weaknesses of many groups in one."""
+    found = signal.found
     by_flag: dict[str, list[str]] = {}
     for g, name in enumerate(sample.groups):
         if sample.labels[g] < HIDDEN_UNDER:
@@ -291,6 +304,12 @@ def flag_notes(sample: Sample, found: SignalDetection, attribute: str) -> list[s
             flag = f"labelers {always} say yes, so labels carry no information"
             by_flag.setdefault(flag, []).append(name)
             continue
+        if signal.blind[g] and found.separation[g] > 0:
+            flag = (
+                "labels are not shown to carry information (separation may be 0), so the cost "
+                "ratio says more of the prevalence than of a standard"
+            )
+            by_flag.setdefault(flag, []).append(name)
         for flag in found.warnings[g]:
             by_flag.setdefault(flag, []).append(name)
     place = f" in stratum {sample.stratum}" if sample.stratum else ""

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from evenhand.lenses.labeler_counts import Sample
-from evenhand.lenses.labeler_groups import Setting
+from evenhand.lenses.labeler_groups import BLIND, Setting
 from evenhand.lenses.rows import Column, Rows, choose, words
 from evenhand.stats.estimate import FloatArray, critical
 from evenhand.stats.families import bonferroni, max_t_quantile
@@ -240,14 +240,14 @@ def _blocks(
 ) -> list[Rows]:
     gone = ~_none(reasons)
 
-    def block(measure: str, columns: dict[str, FloatArray]) -> Rows:
+    def block(measure: str, columns: dict[str, FloatArray], **told: Any) -> Rows:
         kept = {name: np.where(gone, np.nan, column) for name, column in columns.items()}
-        return setting.block(shape, measure=measure, **kept, **shared)
+        return setting.block(shape, measure=measure, **kept, **told)
 
     parts = []
     for quantity, span in spans.items():
         if quantity != "log_cost_ratio":
-            parts.append(block(f"{quantity}{ending}", span.columns()))
+            parts.append(block(f"{quantity}{ending}", span.columns(), **shared))
             continue
         turned = Span(
             value=-span.value,
@@ -256,9 +256,15 @@ def _blocks(
             family_low=-span.family_high,
             family_high=-span.family_low,
         )
-        parts.append(block("implied_threshold", turned.columns(expit)))
+        if "separation" in spans:
+            with np.errstate(invalid="ignore"):
+                blind = ~(spans["separation"].low > 0)
+            method = np.broadcast_to(np.asarray(shared["method"], dtype=object), shape)
+            untold = words([f"{m}; {BLIND}" for m in method.flat]).reshape(shape)
+            shared = shared | {"method": choose(blind, untold, method)}
+        parts.append(block("implied_threshold", turned.columns(expit), **shared))
         with np.errstate(over="ignore"):
-            parts.append(block("cost_ratio", span.columns(np.exp)))
+            parts.append(block("cost_ratio", span.columns(np.exp), **shared))
     return parts
 
 

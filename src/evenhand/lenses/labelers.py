@@ -172,7 +172,7 @@ def attribute_rows(
         parts += corrected_rows(
             setting, sample, signal, sensitivity=sensitivity, specificity=specificity
         )
-        notes += flag_notes(sample, signal.found, setting.attribute)
+        notes += flag_notes(sample, signal, setting.attribute)
         if sample is whole:
             details["counts"] = count_details(sample, signal)
             details["sensitivity"] = spread_details(sample, signal)
