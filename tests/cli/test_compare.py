@@ -58,6 +58,18 @@ def test_the_remedies_are_listed(run):
     assert "needs the group at decision time" in out
 
 
+def test_forms_of_titles_come_from_a_file(run, tmp_path):
+    write("train.parquet", 300, 1)
+    (tmp_path / "titles.toml").write_text('nurse = ["registered nurse", "rn"]')
+    flags = (*FLAGS, "--seeds", "1", "--remedy", "augment", "--titles")
+    code, _, err = run("compare", "train.parquet", *flags, "titles.toml")
+    assert (code, err) == (0, "")
+    document = json.loads((tmp_path / "ledger" / "ledger.json").read_text())
+    assert document["made"]["arguments"]["titles"] == {"nurse": ["registered nurse", "rn"]}
+    code, _, err = run("compare", "train.parquet", *flags, "none.toml")
+    assert (code, err) == (2, "evenhand: There is no file 'none.toml'.\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words", "code"),
     [

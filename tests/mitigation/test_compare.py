@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import time
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from evenhand.mitigation.ledger_intervals import differences, row_variances
 from evenhand.mitigation.ledger_measures import CLASS_COLUMNS, MEASURES, Outcome
 from evenhand.mitigation.ledger_rows import join_rows, read_people, two_parts
 from evenhand.mitigation.ledger_sentences import direction, remedy_sentence
+from evenhand.mitigation.ledger_task import Task
 from evenhand.mitigation.ledger_texts import BY_CONSTRUCTION, prepare_texts
 from evenhand.simulate.biographies import biographies, occupations
 
@@ -250,6 +252,67 @@ def test_shared_rows_are_refused():
         "2 test texts stand in the training rows as well, so a model would be judged on what it "
         "was trained on. Leave them out of one of the two."
     )
+
+
+def test_rows_that_a_drawn_split_leaves_out_are_told():
+    """A text that stands twice may fall on both sides: it is then no training row, and said."""
+    rows = [(f"w{k} a", "xy"[k % 2], "fm"[k // 2 % 2]) for k in range(80)]
+    twice = people(table([*rows, *rows[:40]]))
+    twice.left_out["no text"] = 3
+    train, test = two_parts(twice, split=None, test_share=0.25, seed=0)
+    dropped = 120 - len(train) - len(test)
+    assert dropped > 1
+    made = join_rows(train, test)
+    assert made.notes == (
+        f"{dropped} training rows left out: the same text is among the test rows.",
+        "3 rows left out: no text.",
+    )
+    single = people(table(rows))
+    assert join_rows(*two_parts(single, split=None, test_share=0.25, seed=0)).notes == ()
+
+
+def test_forms_of_titles_are_masked():
+    rows = [(f"blue word{k} medic xylem green", "xy"[k % 2], "fm"[k // 2 % 2]) for k in range(40)]
+    made = join_rows(people(table(rows[:20])), people(table(rows[20:])))
+    plain = prepare_texts(made)
+    masked = prepare_texts(made, titles={"x": ["medic"], "y": ["medic", "xylem"]})
+
+    def words(texts):
+        return texts.representations["bow"].words.words
+
+    assert {"medic", "xylem"} <= set(words(plain))
+    assert "medic" not in words(masked)
+    assert "xylem" in words(masked)
+
+
+def test_what_remedies_share_is_made_once():
+    """However many threads ask, one makes it and tells how long that took."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    task = Task(texts=None, representation="bow", rows=np.arange(2), seed=0)
+    made = []
+
+    def make():
+        time.sleep(0.02)
+        made.append(1)
+        return object()
+
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: task.once("thing", make), range(16)))
+    assert len(made) == 1
+    assert all(each is found[0] for each in found)
+    assert task.seconds("thing") >= 0.02
+
+
+def test_thresholds_and_residualisation_build_on_the_baseline_itself(ledger, folder):
+    import joblib
+
+    base = joblib.load(folder / "models" / "baseline-bow.joblib").fitted.model
+    for remedy, inner in (("thresholds", "model"), ("residualise", "model.estimator_")):
+        model = joblib.load(folder / "models" / f"{remedy}-bow.joblib").fitted
+        for name in inner.split("."):
+            model = getattr(model, name)
+        np.testing.assert_array_equal(model.coef_, base.coef_)
 
 
 def test_a_class_with_one_group_is_kept_and_named():
