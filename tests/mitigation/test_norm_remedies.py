@@ -24,7 +24,7 @@ from evenhand.mitigation.norm_slopes import (
     residual,
 )
 from evenhand.mitigation.penalty import NormPenalisedClassifier, norm_directions
-from evenhand.mitigation.residualise import NormResidualisedClassifier, residualise
+from evenhand.mitigation.residualise import GRID, NormResidualisedClassifier, residualise
 from evenhand.models.linear import LogisticClassifier
 
 CLASSES = 6
@@ -148,19 +148,126 @@ def test_a_class_too_small_for_a_slope_gets_the_lines():
 
 def steps(*rows):
     return [
-        StrengthStep(strength=s, accuracy=a, slopes=(b, b), mean_absolute=(0.1, 0.1))
+        StrengthStep(strength=s, accuracy=a, slopes=(b, b), mean_absolute=(0.1, 0.1), bias=b + 0.1)
         for s, a, b in rows
     ]
 
 
-def test_strength_stops_at_the_budget_or_before_the_slope_turns():
+def test_strength_is_the_one_of_least_bias_within_the_budget():
     path = steps((0, 0.80, 1.0), (0.5, 0.795, 0.5), (0.75, 0.785, 0.2), (1, 0.78, 0.1))
     assert pick_strength(path, budget=0.01) == (0.5, "the accuracy budget of 0.01")
     assert pick_strength(path, budget=0.05) == (1, "the largest strength tried")
-    turning = steps((0, 0.80, -1.0), (0.5, 0.80, -0.3), (1, 0.80, 0.1))
-    assert pick_strength(turning, budget=0.01) == (0.5, "the slope, which would pass 0")
+    turning = steps((0, 0.80, 1.0), (0.5, 0.80, 0.3), (1, 0.80, 0.4))
+    assert pick_strength(turning, budget=0.01) == (0.5, "norm bias, which more would not lower")
+    # Past a step that breaks the budget nothing counts, however good.
+    beyond = steps((0, 0.80, 1.0), (0.5, 0.70, 0.5), (1, 0.80, 0.0))
+    assert pick_strength(beyond, budget=0.01) == (0, "the accuracy budget of 0.01")
     with says(UsageError, "budget=3 is not a share of accuracy between 0 and 1, such as 0.01."):
         pick_strength(path, budget=3)
+
+
+def test_no_strength_is_taken_where_it_would_add_norm_bias():
+    # As on real biographies of nine occupations: accuracy never hurts and the slope never passes
+    # 0, so the largest strength within the budget would be all of it, and the bias would grow.
+    rising = steps((0, 0.78, 0.44), (0.5, 0.78, 0.60), (1, 0.78, 0.76))
+    assert pick_strength(rising, budget=0.01) == (0, "norm bias, which more would not lower")
+    nowhere = [replace(each, bias=float("nan")) for each in rising]
+    assert pick_strength(nowhere, budget=0.01)[0] == 0
+
+
+def test_the_size_of_norm_bias_by_hand():
+    # Shares .2, .5, .8 (spread √.06 = .245); the score of group f follows the norm in class 2
+    # (r = 1), is against it in class 0 (r = −1) and neither in class 1: slope 2 ÷ .6, mean ⅔.
+    norm = np.tile([1.0, 2.0, 3.0, 4.0], 6)
+    truth = np.repeat([0, 1, 2], 8)
+    group = np.tile(np.repeat(["f", "m"], 4), 3)
+    own = {0: -norm[:8], 1: np.tile([1.0, 4.0, 4.0, 1.0], 2), 2: norm[:8]}
+    logits = np.zeros((24, 3))
+    for c in range(3):
+        logits[truth == c, c] = own[c]
+    cells = cells_of(truth, group=group)
+    more = np.array([[2, 8], [5, 5], [8, 2]])  # the shares alone are taken from the counts
+    trend = norm_trend(logits, norm=norm, cells=replace(cells, counts=more), focal=0)
+    assert trend.slopes == pytest.approx([2 / 0.6, 2 / 0.6])
+    assert trend.mean_absolute == pytest.approx([2 / 3, 2 / 3])
+    assert trend.size == pytest.approx(2 / 3 + 2 / 0.6 * np.sqrt(0.06))
+
+
+def test_correlations_of_cells_equal_spearman():
+    from scipy.stats import spearmanr
+
+    rng = np.random.default_rng(2)
+    truth, group = rng.integers(0, 3, 200), np.array(["f", "m"])[rng.integers(0, 2, 200)]
+    truth[:3], group[:3] = 3, "f"  # three people of one group, and nobody of the other
+    logits, norm = rng.normal(size=(200, 4)).round(1), rng.normal(size=200).round(1)
+    logits[truth == 2, 2] = 1.0
+    cells = cells_of(truth, group=group)
+    found = norm_trend(logits, norm=norm, cells=cells, focal=0).correlations
+    for c in range(4):
+        for g, name in enumerate("fm"):
+            own = (truth == c) & (group == name)
+            if c == 2 or not own.any():
+                assert np.isnan(found[c, g])  # a constant score has no correlation, nor has nobody
+            else:
+                assert found[c, g] == pytest.approx(spearmanr(logits[own, c], norm[own])[0])
+    two = norm_trend(logits[:, 1:2], norm=norm, cells=cells_of(truth == 1, group=group), focal=0)
+    assert two.correlations[0] == pytest.approx(found[1])
+
+
+def test_steps_are_judged_by_slopes_that_have_not_seen_the_row():
+    """Slopes lower the bias of the rows they were learnt from even where there is none at all."""
+    fooled, judged = [], []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        truth = rng.integers(0, CLASSES, 300)
+        share = np.linspace(0.15, 0.85, CLASSES)
+        group = np.where(rng.random(300) < share[truth], "f", "m")
+        norm, noise = rng.normal(size=300), rng.normal(size=(300, CLASSES))
+        found = residualise(noise, norm=norm, truth=truth, group=group, norm_group="f", budget=1)
+        assert [step.strength for step in found.steps] == list(GRID)
+        cells = cells_of(truth, group=group)
+        exact = replace(found.slopes, shrunk=found.slopes.raw)
+        after = residual(noise, norm=norm, slopes=exact, strength=1.0)
+        before = norm_trend(noise, norm=norm, cells=cells, focal=0).size
+        fooled.append(before - norm_trend(after, norm=norm, cells=cells, focal=0).size)
+        judged.append(found.steps[0].bias - found.steps[-1].bias)
+    assert np.mean(fooled) > 0.04
+    assert np.mean(judged) < 0
+
+
+@pytest.mark.parametrize("strength", [0.5, 1.0])
+def test_reaching_likely_people_takes_the_same_covariance(strength):
+    logits, norm, cells, _, _ = crossed()
+    slopes = norm_slopes(logits, norm=norm, cells=cells, focal=0, reach="likely")
+    exact = replace(slopes, shrunk=slopes.raw)
+    after = residual(logits, norm=norm, slopes=exact, strength=strength)
+    for c in range(CLASSES):
+        before = cell_covariance(logits, norm, cells, c)
+        left = cell_covariance(after, norm, cells, c)
+        assert left == pytest.approx((1 - strength) * before, abs=1e-8 * abs(before))
+        # Who cannot be of the class keeps the score, whatever the norm.
+        own = np.zeros((1, CLASSES))
+        own[0, c] = -40.0
+        kept = residual(own, norm=np.array([3.0]), slopes=exact, strength=strength)
+        assert kept[0, c] == pytest.approx(-40, abs=1e-9)
+
+
+def test_the_reach_with_less_bias_within_the_budget_is_taken():
+    X, truth, group, _ = leaky(2500, seed=5)
+    found = {}
+    for reach in ("everybody", "likely", None):
+        model = NormResidualisedClassifier(norm_group="f", reach=reach, budget=0.01)
+        model.fit(X, truth, group=group, norm_features=X[:, CLASSES:])
+        made = model.residualisation_
+        found[reach] = next(s.bias for s in made.steps if s.strength == made.strength)
+        assert made.slopes.reach == reach or reach is None
+    assert found[None] == min(found["everybody"], found["likely"])
+    assert found["everybody"] != found["likely"]
+    with says(
+        UsageError,
+        "reach='likly' is not one of everybody, likely. Did you mean 'likely'?",
+    ):
+        NormResidualisedClassifier(norm_group="f", reach="likly").fit(X, truth, group=group)
 
 
 def test_folds_are_even_and_keep_copies_together():
@@ -251,7 +358,7 @@ def test_the_budget_bounds_the_cross_fitted_loss():
         path = {step.strength: step for step in model.residualisation_.steps}
         at = path[model.residualisation_.strength]
         assert path[0.0].accuracy - at.accuracy <= budget
-        assert at.slope * path[0.0].slope >= 0
+        assert at.bias <= path[0.0].bias
     assert small.residualisation_.stopped_by == "the accuracy budget of 0.002"
 
 
@@ -284,7 +391,7 @@ def test_the_correction_folds_into_the_weights(kind):
     with says(
         UsageError,
         "The correction folds into the weights only where classifier and norm scorer are "
-        "linear in the same features. Use this estimator as it is.",
+        "linear in the same features and it reaches everybody. Use this estimator as it is.",
     ):
         other.folded()
 

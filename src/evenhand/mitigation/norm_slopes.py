@@ -1,19 +1,22 @@
 """How class scores go along with a norm inside class × group cells, and how much to take away."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from scipy.special import softmax
 
-from evenhand.errors import UsageError
+from evenhand.errors import UsageError, nearest
 from evenhand.mitigation.cells import Cells
 from evenhand.stats.estimate import FloatArray
-from evenhand.stats.ranks import spearman
 
 # Variance of a slope that its class has too few rows to estimate: it then follows the line.
 UNKNOWN = 1e6
 STEPS = 200
 FEWEST_ROWS = 3  # for a rank correlation
+Reach = Literal["everybody", "likely"]
+REACHES: tuple[Reach, ...] = ("everybody", "likely")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,8 +24,8 @@ class NormSlopes:
     """Within-cell slope of each class score on the norm, as estimated and shrunk to a line.
 
     `raw` b_c with variance `variance`; `line` (a₀, a₁) in the norm group's share `shares`;
-    `spread` t², the variance of true slopes around the line; `shrunk` β_c; `centre` the mean of
-    the norm over the fitting rows.
+    `spread` t², the variance of true slopes around the line; `shrunk` β_c; `centre` the norm at
+    which a class's score stays as it is; `reach` whose scores the slopes are for.
     """
 
     raw: FloatArray
@@ -31,14 +34,18 @@ class NormSlopes:
     line: tuple[float, float]
     spread: float
     shrunk: FloatArray
-    centre: float
+    centre: FloatArray
+    reach: Reach = "everybody"
 
 
-def norm_slopes(logits: FloatArray, *, norm: FloatArray, cells: Cells, focal: int) -> NormSlopes:
+def norm_slopes(
+    logits: FloatArray, *, norm: FloatArray, cells: Cells, focal: int, reach: Reach = "everybody"
+) -> NormSlopes:
     """Slopes from cross-fitted logits (rows × classes) and norms; `focal` numbers the norm group.
 
     Both are centred inside every class × group cell and the cells of a class pooled, so a slope
-    says what the norm does among people of one class and one group.
+    says what the norm does among people of one class and one group. With `reach` "likely" it is
+    the slope on norm × probability of the class that leaves them no covariance with the norm.
 
     Examples:
         >>> from evenhand.mitigation.cells import cells_of
@@ -51,19 +58,23 @@ def norm_slopes(logits: FloatArray, *, norm: FloatArray, cells: Cells, focal: in
     # Of two classes there is one column, the second's, and all rows of both classes bear on it.
     columns = logits.shape[1]
     u = norm - _cell_means(norm, cells)
+    centre = _centres(norm, cells, columns, reach)
+    taken = _weights(logits, reach) * (norm[:, None] - centre)
     raw, variance = np.zeros(columns), np.full(columns, UNKNOWN)
     for c in range(columns):
         own = np.ones(u.size, dtype=bool) if columns == 1 else cells.truth == c
         v = logits[own, c] - _cell_means(logits[:, c], cells)[own]
-        square = float(u[own] @ u[own])
-        if square <= 0:
+        q = taken[own, c] - _cell_means(taken[:, c], cells)[own]
+        product = float(u[own] @ q)
+        if product <= 0:
             continue
-        raw[c] = float(u[own] @ v) / square
-        rest = v - raw[c] * u[own]
+        raw[c] = float(u[own] @ v) / product
+        rest = v - raw[c] * q
         # One mean for each cell and the slope: 3 with two groups.
         spare = int(own.sum()) - np.unique(cells.index[own]).size - 1
         if spare > 1:
-            variance[c] = max(float(rest @ rest) / spare / square, 1e-12)
+            square = float(u[own] @ u[own])
+            variance[c] = max(float(rest @ rest) / spare * square / product**2, 1e-12)
     shares = _shares(cells, focal, columns)
     line, spread = _line(raw, variance, shares)
     fitted = line[0] + line[1] * shares
@@ -76,8 +87,36 @@ def norm_slopes(logits: FloatArray, *, norm: FloatArray, cells: Cells, focal: in
         line=line,
         spread=spread,
         shrunk=shrunk,
-        centre=float(norm.mean()),
+        centre=centre,
+        reach=reach,
     )
+
+
+def checked_reach(reach: Any) -> Reach:
+    """The reach as given, refused where it is none."""
+    if reach not in REACHES:
+        raise UsageError(
+            f"reach={reach!r} is not one of {', '.join(REACHES)}."
+            + nearest(str(reach), list(REACHES))
+        )
+    return reach  # type: ignore[no-any-return]
+
+
+def _weights(logits: FloatArray, reach: Reach) -> FloatArray:
+    """How far a class's correction reaches each row: fully, or as the row is likely of it."""
+    if reach == "everybody" or logits.shape[1] == 1:
+        return np.ones((1, logits.shape[1]))
+    return np.asarray(softmax(logits, axis=1))
+
+
+def _centres(norm: FloatArray, cells: Cells, columns: int, reach: Reach) -> FloatArray:
+    """The mean norm of all rows, or for each class that of its own people, groups alike."""
+    if reach == "everybody" or columns == 1:
+        return np.full(columns, norm.mean())
+    total = np.bincount(cells.index, norm, minlength=cells.counts.size).reshape(cells.counts.shape)
+    there = cells.counts > 0
+    means = np.divide(total, cells.counts, out=np.zeros(total.shape), where=there)
+    return np.asarray(means.sum(axis=1) / np.maximum(there.sum(axis=1), 1))
 
 
 def _cell_means(values: FloatArray, cells: Cells) -> FloatArray:
@@ -87,7 +126,10 @@ def _cell_means(values: FloatArray, cells: Cells) -> FloatArray:
 
 
 def _shares(cells: Cells, focal: int, columns: int) -> FloatArray:
-    share = cells.counts[:, focal] / cells.counts.sum(axis=1)
+    rows = cells.counts.sum(axis=1)
+    # A class that some of the folds lack stands at the share of all rows.
+    share = np.full(rows.size, cells.counts[:, focal].sum() / rows.sum())
+    np.divide(cells.counts[:, focal], rows, out=share, where=rows > 0)
     return np.asarray(share[1:] if columns == 1 else share)
 
 
@@ -119,6 +161,16 @@ class NormTrend:
     correlations: FloatArray
     slopes: FloatArray
     mean_absolute: FloatArray
+    spread: float
+
+    @property
+    def size(self) -> float:
+        """Norm bias in one number: mean |r_c| and |slope| × spread of the shares, over groups."""
+        known = self.mean_absolute[np.isfinite(self.mean_absolute)]
+        if not known.size:
+            return float("nan")
+        sloped = np.abs(self.slopes[np.isfinite(self.slopes)])
+        return float(known.mean() + (sloped.mean() * self.spread if sloped.size else 0.0))
 
     @property
     def slope(self) -> float:
@@ -131,13 +183,11 @@ def norm_trend(logits: FloatArray, *, norm: FloatArray, cells: Cells, focal: int
     """r_c of each group and the least-squares slope of r_c on p_c, NaN with under three classes."""
     columns = logits.shape[1]
     shape = (columns, len(cells.groups))
-    r = np.full(shape, np.nan)
-    for c in range(columns):
-        title = 1 if columns == 1 else c
-        for g in range(shape[1]):
-            own = (cells.truth == title) & (cells.group == g)
-            if own.sum() >= FEWEST_ROWS:
-                r[c, g] = float(spearman(logits[own, c], norm[own]))
+    rows = np.flatnonzero(cells.truth == 1) if columns == 1 else np.arange(norm.size)
+    column = np.zeros(rows.size, dtype=np.intp) if columns == 1 else cells.truth
+    r = _correlations(
+        logits[rows, column], norm[rows], column * shape[1] + cells.group[rows], columns * shape[1]
+    ).reshape(shape)
     shares = _shares(cells, focal, columns)
     slopes, size = np.full(shape[1], np.nan), np.full(shape[1], np.nan)
     for g in range(shape[1]):
@@ -146,28 +196,93 @@ def norm_trend(logits: FloatArray, *, norm: FloatArray, cells: Cells, focal: int
             size[g] = np.abs(r[known, g]).mean()
         if known.sum() > 2 and np.ptp(shares[known]) > 0:
             slopes[g] = np.polyfit(shares[known], r[known, g], 1)[0]
-    return NormTrend(correlations=r, slopes=slopes, mean_absolute=size)
+    return NormTrend(
+        correlations=r, slopes=slopes, mean_absolute=size, spread=float(np.std(shares))
+    )
+
+
+def _correlations(score: FloatArray, norm: FloatArray, cell: Any, size: int) -> FloatArray:
+    """Spearman's r of score and norm inside each cell, NaN for a few rows or constant ones."""
+    rows = np.bincount(cell, minlength=size)
+    a, b = _cell_ranks(score, cell, rows), _cell_ranks(norm, cell, rows)
+    product, one, other = (
+        np.bincount(cell, each, minlength=size) for each in (a * b, a * a, b * b)
+    )
+    known = (rows >= FEWEST_ROWS) & (one > 0) & (other > 0)
+    r = np.full(size, np.nan)
+    np.divide(product, np.sqrt(one * other), out=r, where=known)
+    return r
+
+
+def _cell_ranks(values: FloatArray, cell: Any, rows: Any) -> FloatArray:
+    """Ranks inside cells, ties at their mean, less the mean rank of the cell."""
+    order = np.lexsort((values, cell))
+    v, c = values[order], cell[order]
+    first = np.ones(v.size, dtype=bool)
+    first[1:] = (v[1:] != v[:-1]) | (c[1:] != c[:-1])
+    starts = np.flatnonzero(first)
+    ends = np.append(starts[1:], v.size)
+    middle = ((starts + ends - 1) / 2)[np.cumsum(first) - 1]
+    begin = np.cumsum(rows) - rows
+    ranks = np.empty(v.size)
+    ranks[order] = middle - begin[c] - (rows[c] - 1) / 2
+    return ranks
 
 
 def residual(logits: FloatArray, *, norm: FloatArray, slopes: NormSlopes, strength: float) -> Any:
     """Logits less `strength` times what the norm's slopes explain of them."""
-    return logits - strength * np.outer(norm - slopes.centre, slopes.shrunk)
+    taken = _weights(logits, slopes.reach) * (norm[:, None] - slopes.centre)
+    return logits - strength * slopes.shrunk * taken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrengthStep:
-    """What one strength gives on cross-fitted scores: accuracy, slope by group and mean |r_c|."""
+    """What one strength gives on cross-fitted scores: accuracy, slope by group and mean |r_c|.
+
+    `bias` is norm bias in one number, by which strengths are compared (`NormTrend.size`).
+    """
 
     strength: float
     accuracy: float
     slopes: tuple[float, ...]
     mean_absolute: tuple[float, ...]
+    bias: float
 
     @property
     def slope(self) -> float:
         """Mean of the groups' slopes."""
         known = [each for each in self.slopes if np.isfinite(each)]
         return float(np.mean(known)) if known else float("nan")
+
+
+def strength_step(
+    strength: float, logits: FloatArray, *, norm: FloatArray, cells: Cells, focal: int
+) -> StrengthStep:
+    """What a strength has given: its logits of rows that neither model nor slopes have seen."""
+    trend = norm_trend(logits, norm=norm, cells=cells, focal=focal)
+    return StrengthStep(
+        strength=strength,
+        accuracy=accuracy_of(logits, cells),
+        slopes=tuple(trend.slopes.tolist()),
+        mean_absolute=tuple(trend.mean_absolute.tolist()),
+        bias=trend.size,
+    )
+
+
+def mean_step(steps: Sequence[StrengthStep]) -> StrengthStep:
+    """The same strength on several sets of rows, in the mean of those that tell."""
+
+    def mean(*values: float) -> float:
+        known = [each for each in values if np.isfinite(each)]
+        return float(np.mean(known)) if known else float("nan")
+
+    return StrengthStep(
+        strength=steps[0].strength,
+        accuracy=mean(*(each.accuracy for each in steps)),
+        slopes=tuple(map(mean, *(each.slopes for each in steps))),
+        mean_absolute=tuple(map(mean, *(each.mean_absolute for each in steps))),
+        bias=mean(*(each.bias for each in steps)),
+    )
 
 
 def accuracy_of(logits: FloatArray, cells: Cells) -> float:
@@ -177,20 +292,25 @@ def accuracy_of(logits: FloatArray, cells: Cells) -> float:
 
 
 def pick_strength(steps: list[StrengthStep], *, budget: float) -> tuple[float, str]:
-    """The largest strength within the budget before the slope passes 0, and what stopped it.
+    """The strength of least norm bias within the accuracy budget, and what stopped it there.
 
-    `steps` go from strength 0 upwards.
+    `steps` go from strength 0 upwards; one that breaks the budget ends the search. More strength
+    is not better as such: past the least bias it reverses what is left, or adds a slope where
+    the classes lean against it.
     """
     if not 0 <= budget <= 1:
         raise UsageError(
             f"budget={budget} is not a share of accuracy between 0 and 1, such as 0.01."
         )
-    first = steps[0]
-    chosen, why = first.strength, "the largest strength tried"
+    first = best = last = steps[0]
+    why = "the largest strength tried"
     for step in steps[1:]:
         if first.accuracy - step.accuracy > budget:
-            return chosen, f"the accuracy budget of {budget:g}"
-        if np.isfinite(first.slope) and step.slope * np.sign(first.slope) < 0:
-            return chosen, "the slope, which would pass 0"
-        chosen = step.strength
-    return chosen, why
+            why = f"the accuracy budget of {budget:g}"
+            break
+        last = step
+        if step.bias < best.bias:
+            best = step
+    if best is not last:
+        why = "norm bias, which more would not lower"
+    return best.strength, why

@@ -24,7 +24,7 @@ from evenhand.mitigation.linear_problem import (
     descend,
     logistic_loss,
 )
-from evenhand.mitigation.norm_slopes import StrengthStep, accuracy_of, norm_trend, pick_strength
+from evenhand.mitigation.norm_slopes import StrengthStep, pick_strength, strength_step
 from evenhand.models.logistic import fit_logistic
 from evenhand.stats.estimate import FloatArray
 
@@ -190,26 +190,15 @@ class NormPenalisedClassifier(LinearRemedy):
                 )
                 begun[number] = found
                 held[inside] = X[inside] @ found.coef.T + (found.level - found.coef @ problem.mean)
-            step = self._step(
-                strength, held[originals], norm[originals], cells.take(originals), focal
+            own = cells.take(originals)
+            step = strength_step(
+                strength, held[originals], norm=norm[originals], cells=own, focal=focal
             )
             steps.append(step)
             self.strength_, self.stopped_by_ = pick_strength(steps, budget=self.budget)
             if self.strength_ != strength:
                 break
         self.steps_ = tuple(steps)
-
-    @staticmethod
-    def _step(
-        strength: float, logits: FloatArray, norm: FloatArray, cells: Cells, focal: int
-    ) -> StrengthStep:
-        trend = norm_trend(logits, norm=norm, cells=cells, focal=focal)
-        return StrengthStep(
-            strength=strength,
-            accuracy=accuracy_of(logits, cells),
-            slopes=tuple(trend.slopes.tolist()),
-            mean_absolute=tuple(trend.mean_absolute.tolist()),
-        )
 
     def _fit(
         self,

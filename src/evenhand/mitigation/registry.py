@@ -211,6 +211,7 @@ def _residualiser(task: Task) -> NormResidualisedClassifier:
         task.classifier(),
         _norm_estimator(task),
         norm_group=task.texts.rows.groups[0],
+        reach=None,
         budget=task.settings.budget,
         seed=task.seed,
     )
@@ -226,6 +227,7 @@ def _norm_estimator(task: Task) -> Any:
 def _with_norm(model: NormResidualisedClassifier) -> Fitted:
     found = model.residualisation_
     chosen = {"strength": found.strength, "stopped_by": found.stopped_by}
+    chosen |= {"reach": found.slopes.reach}
     return Fitted(model=model, with_norm=True, chosen=chosen)
 
 

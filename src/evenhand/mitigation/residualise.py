@@ -5,7 +5,7 @@ One number a class, learnt from cross-fitted scores; no group is needed at decis
 
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +13,13 @@ from scipy.special import expit, softmax
 
 from evenhand.errors import UsageError
 from evenhand.mitigation.cells import Cells, cells_of, place_of
-from evenhand.mitigation.crossfit import NormScorer, chosen_group, crossfit, original_rows
+from evenhand.mitigation.crossfit import (
+    NormScorer,
+    chosen_group,
+    crossfit,
+    fold_numbers,
+    original_rows,
+)
 from evenhand.mitigation.estimator import (
     Remedy,
     checked_weights,
@@ -24,25 +30,29 @@ from evenhand.mitigation.estimator import (
     take,
 )
 from evenhand.mitigation.norm_slopes import (
+    REACHES,
     NormSlopes,
+    Reach,
     StrengthStep,
-    accuracy_of,
+    checked_reach,
+    mean_step,
     norm_slopes,
-    norm_trend,
     pick_strength,
     residual,
+    strength_step,
 )
 from evenhand.stats.estimate import FloatArray
 
 GRID = tuple(round(step / 20, 2) for step in range(21))
+HALVINGS = 2  # each judges both halves
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Residualisation:
     """What to take from the scores of each class: strength × slope × (norm − centre).
 
-    `steps` has what each strength would give on the cross-fitted scores, `stopped_by` why the
-    strength is not larger.
+    `steps` has what each strength gives on halves of the cross-fitted scores with slopes learnt
+    from the other half; `stopped_by` says why the strength is not larger.
     """
 
     slopes: NormSlopes
@@ -64,14 +74,19 @@ def residualise(
     group: Any,
     norm_group: Any = None,
     strength: float | None = None,
+    reach: Reach | None = "everybody",
     budget: float = 0.01,
     grid: Sequence[float] = GRID,
+    origin: Any = None,
+    seed: int = 0,
 ) -> Residualisation:
     """What to take away, from cross-fitted class logits (rows × classes) and norm logits.
 
     `norm_group` is the group whose norm is scored, by default the second of two. Without a
-    `strength` it is the largest on the grid whose loss of accuracy stays within the budget,
-    stopping before the slope of r_c on the group's share passes 0.
+    `strength` it is the one on the grid with the least norm bias (mean |r_c|, and the slope of
+    r_c on the group's share times the spread of shares) whose loss of accuracy stays within the
+    budget, both on halves of the rows that taught the slopes nothing; rows of one `origin` stay
+    in one half. `reach` is as in `NormResidualisedClassifier`.
 
     Examples:
         >>> rng = np.random.default_rng(0)
@@ -85,53 +100,115 @@ def residualise(
     """
     cells = cells_of(truth, group=group)
     focal = place_of(chosen_group(norm_group, cells), cells.groups, argument="norm_group")
-    return _residualise(
-        np.asarray(logits, dtype=np.float64),
-        np.asarray(norm, dtype=np.float64),
-        cells,
-        focal,
-        strength=strength,
-        budget=budget,
-        grid=grid,
+    scores = _Scores(
+        logits=np.asarray(logits, dtype=np.float64),
+        norm=np.asarray(norm, dtype=np.float64),
+        cells=cells,
+        focal=focal,
+        origin=origin,
+        seed=seed,
     )
+    return _residualise(scores, strength=strength, reach=reach, budget=budget, grid=grid)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scores:
+    """Cross-fitted scores of the rows to learn slopes from."""
+
+    logits: FloatArray
+    norm: FloatArray
+    cells: Cells
+    focal: int
+    origin: Any
+    seed: int
+
+    def take(self, rows: Any) -> "_Scores":
+        """The scores of some of the rows."""
+        return replace(
+            self, logits=self.logits[rows], norm=self.norm[rows], cells=self.cells.take(rows)
+        )
+
+    def slopes(self, reach: Reach) -> NormSlopes:
+        """Slopes from these rows."""
+        return norm_slopes(
+            self.logits, norm=self.norm, cells=self.cells, focal=self.focal, reach=reach
+        )
+
+    def taken(self, slopes: NormSlopes) -> FloatArray:
+        """What full strength takes from the logits, with slopes from other rows."""
+        return np.asarray(
+            self.logits - residual(self.logits, norm=self.norm, slopes=slopes, strength=1.0)
+        )
 
 
 def _residualise(
-    logits: FloatArray,
-    norm: FloatArray,
-    cells: Cells,
-    focal: int,
+    scores: _Scores,
+    *,
+    strength: float | None,
+    reach: Reach | None,
+    budget: float,
+    grid: Sequence[float],
+) -> Residualisation:
+    """The correction of the reach given, or of the one that leaves the least norm bias."""
+    reaches = REACHES if reach is None else (checked_reach(reach),)
+    found = [
+        _of_reach(scores, each, strength=strength, budget=budget, grid=grid) for each in reaches
+    ]
+
+    def bias(one: Residualisation) -> float:
+        left = next(step.bias for step in one.steps if step.strength == one.strength)
+        return left if np.isfinite(left) else float("inf")
+
+    return min(found, key=bias)
+
+
+def _of_reach(
+    scores: _Scores,
+    reach: Reach,
     *,
     strength: float | None,
     budget: float,
     grid: Sequence[float],
 ) -> Residualisation:
-    slopes = norm_slopes(logits, norm=norm, cells=cells, focal=focal)
-    wanted = sorted({0.0, *grid, *([] if strength is None else [float(strength)])})
-    steps = [_step(logits, norm, cells, focal, slopes, each) for each in wanted]
-    if strength is None:
-        chosen, why = pick_strength(steps, budget=budget)
-    else:
+    halves = _judged_halves(scores, reach)
+    steps: list[StrengthStep] = []
+    for each in sorted({0.0, *grid}) if strength is None else [0.0, float(strength)]:
+        found = [
+            strength_step(
+                each,
+                rows.logits - each * taken,
+                norm=rows.norm,
+                cells=rows.cells,
+                focal=rows.focal,
+            )
+            for rows, taken in halves
+        ]
+        steps.append(mean_step(found))
+        if strength is None and steps[0].accuracy - steps[-1].accuracy > budget:
+            break
+    chosen, why = pick_strength(steps, budget=budget)
+    if strength is not None:
         chosen, why = float(strength), "the strength given"
-    return Residualisation(slopes=slopes, strength=chosen, stopped_by=why, steps=tuple(steps))
-
-
-def _step(
-    logits: FloatArray,
-    norm: FloatArray,
-    cells: Cells,
-    focal: int,
-    slopes: NormSlopes,
-    strength: float,
-) -> StrengthStep:
-    after = residual(logits, norm=norm, slopes=slopes, strength=strength)
-    trend = norm_trend(after, norm=norm, cells=cells, focal=focal)
-    return StrengthStep(
-        strength=strength,
-        accuracy=accuracy_of(after, cells),
-        slopes=tuple(trend.slopes.tolist()),
-        mean_absolute=tuple(trend.mean_absolute.tolist()),
+    return Residualisation(
+        slopes=scores.slopes(reach), strength=chosen, stopped_by=why, steps=tuple(steps)
     )
+
+
+def _judged_halves(scores: _Scores, reach: Reach) -> list[tuple[_Scores, FloatArray]]:
+    """Halves of the rows, each with what full strength takes by slopes of the other half.
+
+    Slopes lower the bias of the very rows they were learnt from, be there any or none; and over
+    several folds taken together, what the others teach adds up to those rows again.
+    """
+    found = []
+    for number in range(HALVINGS):
+        half = fold_numbers(
+            scores.cells, folds=2, seed=HALVINGS * scores.seed + number, origin=scores.origin
+        )
+        for side in (0, 1):
+            rows = scores.take(half == side)
+            found.append((rows, rows.taken(scores.take(half != side).slopes(reach))))
+    return found
 
 
 class NormResidualisedClassifier(Remedy):
@@ -140,6 +217,9 @@ class NormResidualisedClassifier(Remedy):
     `norm_scorer` is an estimator, fitted here to tell `norm_group` from the other rows, or a
     callable that gives logits. It sees `norm_features` (scrubbed text) where they are given,
     else the classifier's own. `strength` is a number or None: by the accuracy `budget`.
+    `reach` "everybody" takes the same from every row and folds into the weights; "likely" takes
+    from a row as much as it is likely of the class, for among people of other classes the score
+    need not follow the norm; None is the one that leaves less norm bias within the budget.
 
     Examples:
         >>> rng = np.random.default_rng(0)
@@ -159,6 +239,7 @@ class NormResidualisedClassifier(Remedy):
         *,
         norm_group: Any = None,
         strength: float | None = None,
+        reach: Reach | None = "everybody",
         budget: float = 0.01,
         grid: Sequence[float] = GRID,
         folds: int = 5,
@@ -168,6 +249,7 @@ class NormResidualisedClassifier(Remedy):
         self.norm_scorer = norm_scorer
         self.norm_group = norm_group
         self.strength = strength
+        self.reach = reach
         self.budget = budget
         self.grid = grid
         self.folds = folds
@@ -214,12 +296,18 @@ class NormResidualisedClassifier(Remedy):
             originals=originals,
         )
         assert found.logits is not None
+        scores = _Scores(
+            logits=found.logits[originals],
+            norm=found.norm[originals],
+            cells=cells.take(originals),
+            focal=cells.groups.index(self.norm_group_),
+            origin=None if origin is None else np.asarray(origin)[originals],
+            seed=self.seed,
+        )
         self.residualisation_ = _residualise(
-            found.logits[originals],
-            found.norm[originals],
-            cells.take(originals),
-            cells.groups.index(self.norm_group_),
+            scores,
             strength=self.strength,
+            reach=self.reach,
             budget=self.budget,
             grid=self.grid,
         )
@@ -264,10 +352,10 @@ class NormResidualisedClassifier(Remedy):
             and hasattr(norm, "coef_")
             and model.coef_.shape[1] == norm.coef_.shape[1]
         )
-        if not same:
+        if not same or self.residualisation_.slopes.reach != "everybody":
             raise UsageError(
                 "The correction folds into the weights only where classifier and norm scorer are "
-                "linear in the same features. Use this estimator as it is."
+                "linear in the same features and it reaches everybody. Use this estimator as it is."
             )
         much = self.residualisation_.strength * self.residualisation_.slopes.shrunk
         copy = deepcopy(model)
