@@ -24,6 +24,7 @@ from evenhand.findings.chartered import (
 from evenhand.findings.run import audit
 from evenhand.findings.verdict import judge
 from evenhand.lenses.rows import Rows
+from evenhand.report.markdown import as_markdown
 from evenhand.simulate.labelers import simulate_labelers
 from evenhand.simulate.scores import ScoreGroup, simulate_scores
 
@@ -241,6 +242,10 @@ def test_an_audit_by_charter(tmp_path: Path) -> None:
     }
     assert record["charter"]["layers"]["policy"]["owner"] == "Bo"
     assert record["findings"][0]["owner"] == "the engineers"
+    for shown in (str(result), as_markdown(record)):
+        told = " ".join(shown.split())
+        assert "(implementation: the engineers)" in told
+        assert "Ask whoever leads the product. (product: nobody named)" in told
 
 
 def test_what_the_caller_says_goes_before_the_charter() -> None:

@@ -624,6 +624,21 @@ class TestBadInput:
         assert row["value"] is None
         assert row["undefined"] == "no score lies within the bandwidth of the threshold"
 
+    def test_why_nothing_can_be_told_is_a_finding(self, planted):
+        alone = planted.with_columns(
+            score=pl.when(pl.col("group") == "f").then(0.5).otherwise(pl.col("score"))
+        )
+        table = Decisions(alone, **ROLES)
+        found = audit(table, lenses=["thresholds"], limits={"cost_ratio": "0.01:100"})
+        assert found.verdict == "cannot tell"
+        told = found.findings[0].sentence
+        assert told.startswith(
+            "The cost ratio of f is undefined: fewer than 2 distinct scores in the group. "
+            "Decisions on "
+        )
+        assert "further case" not in told
+        assert "cannot be told whether" not in told
+
     def test_one_score_only(self):
         data = {"score": [0.5] * 60 + [0.2, 0.8] * 30, "truth": [0, 1] * 60}
         data["group"] = ["a"] * 60 + ["b"] * 60

@@ -13,7 +13,8 @@ def as_markdown(record: Mapping[str, Any]) -> str:
         lines += [_escape(record["charter"]["sentence"]), ""]
     marks = {"outside": "✗", "cannot tell": "?", "within": "✓", "not assessed": "·"}
     for finding in record["findings"]:
-        who = f" ({finding['layer']}: {finding['owner']})" if finding["owner"] else ""
+        owner = finding["owner"] or "nobody named"
+        who = f" ({finding['layer']}: {owner})" if record["charter"] else ""
         lines.append(f"- {marks[finding['verdict']]} {_escape(finding['sentence'] + who)}")
     lines += [f"- {_escape(note)}" for note in record["notes"]]
     rows, more = chosen_rows(record)

@@ -29,8 +29,9 @@ def show(record: Mapping[str, Any], console: Any) -> None:
         mark = {"outside": "✗", "cannot tell": "?", "within": "✓"}.get(finding["verdict"], "·")
         line = _text(f"{mark} ", style=_STYLES[finding["verdict"]])
         line.append(printable(finding["sentence"]), style="default")
-        if finding["owner"]:
-            line.append(printable(f" ({finding['layer']}: {finding['owner']})"), style="dim")
+        if record["charter"]:
+            who = finding["owner"] or "nobody named"
+            line.append(printable(f" ({finding['layer']}: {who})"), style="dim")
         console.print(line)
     for note in record["notes"]:
         console.print(_text(f"! {note}", style="yellow"))
