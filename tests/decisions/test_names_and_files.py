@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import evenhand as eh
+from evenhand.decisions.read import LOOK_INTO, check_encoding, unreadable
 from evenhand.errors import DataError, UsageError
 
 TABLE = {"y": [0, 1] * 100, "d": [0, 1, 1, 0] * 50, "g": ["f", "m"] * 100}
@@ -138,3 +139,50 @@ def test_decisions_say_what_they_are() -> None:
     assert repr(eh.Decisions(TABLE, **ROLES)) == (
         "Decisions('arrays', truth='y', decision='d', rule='given', group=['g'], missing='drop')"
     )
+
+
+def test_what_spark_says_is_put_in_one_line() -> None:
+    told = (
+        "An error occurred while calling o53.csv.\n"
+        ": org.apache.spark.SparkException: Exception thrown in awaitResult: \n"
+        "\tat org.apache.spark.util.ThreadUtils$.awaitResult(ThreadUtils.scala:56)\n"
+        "Caused by: java.lang.RuntimeException: a.parquet is not a Parquet file.\n\t... 3 more"
+    )
+    assert str(unreadable("a.parquet", "parquet", RuntimeError(told))) == (
+        "'a.parquet' cannot be read as Parquet: a.parquet is not a Parquet file. "
+        "It may be damaged, truncated or of another format."
+    )
+
+
+def test_text_is_looked_into_before_spark_reads_it(tmp_path: Path) -> None:
+    path = tmp_path / "latin.csv"
+    path.write_bytes("g\ncafé\n".encode("latin-1"))
+    with pytest.raises(DataError, match=r"latin\.csv' cannot be read as CSV: .*Save it as UTF-8"):
+        check_encoding([str(path)])
+    # A character cut in two by the end of the look is no mistake.
+    path.write_text("x" * (LOOK_INTO - 1) + "é")
+    check_encoding([str(path)])
+
+
+@pytest.mark.heavy
+def test_spark_answers_in_sentences_too(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    def refused(path: Path, **roles: Any) -> str:
+        with pytest.raises(DataError) as caught:
+            eh.audit(eh.Decisions(path, engine="spark", **{**ROLES, **roles}))
+        assert "\n" not in str(caught.value)
+        return str(caught.value).removeprefix(f"'{path}' ")
+
+    dotted = tmp_path / "dotted.parquet"
+    pl.DataFrame(TABLE | {"a.b": TABLE["g"]}).write_parquet(dotted)
+    assert refused(dotted, group="a.b") == (
+        "group='a.b' has a dot, which Spark takes for a field of a column. Rename the column."
+    )
+    (tmp_path / "bad.jsonl").write_text('{"y": 1, "d": 0, "g": "f"}\n{oops\n')
+    assert refused(tmp_path / "bad.jsonl").startswith("cannot be read as JSON Lines: ")
+    (tmp_path / "ragged.csv").write_text("y,d,g\n1,0,f\n0,1\n1,1,m,9\n")
+    assert refused(tmp_path / "ragged.csv").startswith("cannot be read as ")
+    (tmp_path / "half.parquet").write_bytes(dotted.read_bytes()[:300])
+    assert "is not a Parquet file" in refused(tmp_path / "half.parquet")
+    said = capfd.readouterr()
+    assert "Exception" not in said.out + said.err
+    assert "[Stage" not in said.err

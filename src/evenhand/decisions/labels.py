@@ -11,13 +11,15 @@ def label(value: Any) -> str | None:
     """The name of a class or group; None where there is no value.
 
     Examples:
-        >>> [label(v) for v in (True, 1, 1.0, "nurse", None, float("nan"), 0.5)]
-        ['1', '1', '1', 'nurse', None, None, '0.5']
+        >>> [label(v) for v in (True, 1, 1.0, "nurse", b"nurse", None, float("nan"), 0.5)]
+        ['1', '1', '1', 'nurse', 'nurse', None, None, '0.5']
     """
     if value is None:
         return None
     if isinstance(value, str):
         return value
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
     if isinstance(value, bool):
         return "1" if value else "0"
     if isinstance(value, int):

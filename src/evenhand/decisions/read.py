@@ -1,5 +1,8 @@
 """Files and frames of every kind, opened lazily as one Narwhals frame."""
 
+import codecs
+import logging
+import re
 from collections.abc import Mapping, Sequence
 from glob import glob
 from pathlib import Path
@@ -11,6 +14,7 @@ from evenhand.decisions.labels import label
 from evenhand.errors import DataError, MissingExtra, UsageError, nearest
 
 ENGINES = ("polars", "duckdb", "spark")
+LOOK_INTO = 1 << 20
 FORMATS = {
     ".parquet": "parquet",
     ".pq": "parquet",
@@ -99,9 +103,26 @@ def _check_header(path: Path) -> None:
         raise DataError(f"'{path}' has two columns named {twice[0]!r}. Rename one of them.")
 
 
+def check_encoding(paths: Sequence[str]) -> None:
+    """Refuse text files whose beginning is not UTF-8."""
+    import gzip
+
+    for path in paths:
+        with (gzip.open if path.endswith(".gz") else open)(path, "rb") as file:
+            start = file.read(LOOK_INTO)
+        try:
+            codecs.getincrementaldecoder("utf-8")().decode(start, final=len(start) < LOOK_INTO)
+        except UnicodeDecodeError as error:
+            raise unreadable(path, "csv", error) from None
+
+
 def unreadable(source: str, kind: str, error: Exception) -> DataError:
     """The error of a file that cannot be read, with the engine's first line as the reason."""
     text = str(error).strip()
+    if text.startswith("An error occurred while calling"):
+        # Spark names its own call first; what went wrong stands in the last cause.
+        causes = re.findall(r"^(?:: |Caused by: )[\w.$]+: (.+)$", text, re.MULTILINE)
+        text = causes[-1] if causes else text
     reason = text.splitlines()[0][:200] if text else type(error).__name__
     names = {"parquet": "Parquet", "csv": "CSV", "jsonl": "JSON Lines", "arrow": "Arrow"}
     label = names.get(kind, kind)
@@ -199,7 +220,7 @@ def _open_duckdb(paths: list[str], kind: str, _: str) -> Any:
         return duckdb.read_parquet([f"{p}/**/*.parquet" if Path(p).is_dir() else p for p in paths])
     if kind == "csv":
         # By name: a file with other columns must not be read by their order.
-        return duckdb.read_csv(paths, union_by_name=True)
+        return duckdb.read_csv(paths, union_by_name=True, header=True)
     if kind == "jsonl":
         return duckdb.read_json(paths, format="newline_delimited")
     import pyarrow.dataset
@@ -217,17 +238,22 @@ def _open_spark(paths: list[str], kind: str, master: str) -> Any:
         SparkSession.builder.master(master)
         .appName("evenhand")
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "8")
         .getOrCreate()
     )
-    session.sparkContext.setLogLevel("ERROR")
+    # What goes wrong is raised and told in a sentence; the logs would add a stack trace.
+    session.sparkContext.setLogLevel("OFF")
+    logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
     absolute = [str(Path(p).resolve()) for p in paths]
     if kind == "parquet":
         return session.read.option("recursiveFileLookup", "true").parquet(*absolute)
     if kind == "csv":
-        return session.read.csv(absolute, header=True, inferSchema=True)
+        # Spark would put a mark in place of what is not UTF-8 and read on.
+        check_encoding(paths)
+        return session.read.csv(absolute, header=True, inferSchema=True, mode="FAILFAST")
     if kind == "jsonl":
-        return session.read.json(absolute)
+        return session.read.json(absolute, mode="FAILFAST")
     import polars as pl
 
     # Spark knows neither string views nor dictionaries: plain types only.

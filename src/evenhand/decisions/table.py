@@ -385,6 +385,12 @@ class Decisions:
                 )
         named = [("group", column) for column in roles.group]
         named += [(role, getattr(roles, role)) for role in NAMING_ROLES]
+        for role, column in [*numeric, *named]:
+            if self.engine == "spark" and column and "." in column:
+                raise DataError(
+                    f"{role}={column!r} has a dot, which Spark takes for a field of a column. "
+                    "Rename the column."
+                )
         for role, column in named:
             if column and schema[column].is_nested():
                 raise DataError(
