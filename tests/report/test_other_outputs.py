@@ -162,7 +162,7 @@ def test_labels_in_a_picture_stay_text() -> None:
 
 def test_ledger_page_draws_what_it_has(ledger: Any) -> None:
     page = as_page(None, ledger=ledger)
-    for name in ("pareto-bow", "strips-bow", "norms-remedies-bow", "training-bow"):
+    for name in ("pareto-bow", "strips-bow-f", "norms-remedies-bow-f", "training-bow-f"):
         assert f'id="{name}"' in page
     assert "Options that were not measured" in page
     assert "no names" in page
@@ -171,7 +171,7 @@ def test_ledger_page_draws_what_it_has(ledger: Any) -> None:
 
 def test_strips_follow_the_classes_that_the_legend_names(ledger: Any) -> None:
     section = summarise(None, ledger=ledger)["sections"][0]
-    block = next(one for one in section["blocks"] if one.get("id") == "strips-bow")
+    block = next(one for one in section["blocks"] if one.get("id") == "strips-bow-f")
     spec = specification(block["charts"][0])
     followed = spec["layer"][-1]["encoding"]
     for i, item in enumerate(block["legend"]):

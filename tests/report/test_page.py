@@ -224,7 +224,7 @@ def test_sections_follow_the_lenses(scores: Any, people: Any, occupations: Any, 
         return [section["id"] for section in summarise(record)["sections"]]
 
     assert ids(scores) == ["costs", "thresholds", "gaps", "where", "quality", "methods"]
-    assert ids(people) == ["gaps", "labelers", "quality", "methods"]
+    assert ids(people) == ["gaps", "labelers", "where", "quality", "methods"]
     assert ids(occupations) == ["gaps", "causal", "quality", "methods"]
     assert ids(norms) == ["gaps", "norms", "where", "quality", "methods"]
 

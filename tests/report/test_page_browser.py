@@ -96,6 +96,28 @@ def test_no_sideways_scrolling_and_nothing_for_axe(browser: Any, page: Path, sch
     assert browser.execute_async_script(RUN_AXE) == []
 
 
+def test_print_shows_what_is_folded_and_nothing_beyond_the_paper(browser: Any, page: Path) -> None:
+    # A4 with the browser's own margins is 718 px wide; paper is light whatever the screen is.
+    media = {"media": "print", "features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    _resize(browser, 718, 1000)
+    browser.get(page.as_uri())
+    folded, beyond, back = browser.execute_script(
+        """
+        const seen = e => e.checkVisibility({contentVisibilityAuto: true}) && e.offsetHeight > 0;
+        const inside = [...document.querySelectorAll('main details:not([open]) > :not(summary)')];
+        const all = [...document.querySelectorAll('main table, main svg.chart, main p')];
+        return [inside.filter(e => !seen(e)).length, all.filter(e => seen(e) &&
+            e.getBoundingClientRect().right > 719).length,
+            getComputedStyle(document.body).backgroundColor]
+        """
+    )
+    assert (folded, beyond, back) == (0, 0, "rgb(255, 255, 255)")
+    high = browser.execute_script("return document.scrollingElement.scrollHeight")
+    _keep(browser, 718, min(high, 6000), f"{page.stem}_print.png")
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
 def test_keyboard_reaches_the_skip_link_first(browser: Any, page: Path) -> None:
     from selenium.webdriver.common.keys import Keys
 

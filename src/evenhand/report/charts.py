@@ -24,7 +24,15 @@ from evenhand.report.chart_parts import (
     wrapped,
 )
 from evenhand.report.labels import told_apart
-from evenhand.report.palette import INK, QUIET, SERIES, SERIES_DASHES, SERIES_SHAPES, VERDICTS
+from evenhand.report.palette import (
+    INK,
+    QUIET,
+    SERIES,
+    SERIES_DASHES,
+    SERIES_SHAPES,
+    VERDICTS,
+    WITHIN,
+)
 from evenhand.report.placing import placed
 
 __all__ = ["KINDS", "NARROW", "WIDE", "Spec", "specification"]
@@ -211,28 +219,18 @@ def _point_names(
 ) -> list[Spec]:
     """Names beside points, each where it covers neither a point nor another name."""
     ends = {"x": x["scale"]["domain"], "y": y["scale"]["domain"]}
-    return [
-        {
-            "data": {"values": [{key: point[key] for key in ("x", "y", "name")}]},
-            "mark": {
-                "type": "text",
-                "aria": False,
-                "align": point["align"],
-                "baseline": "middle",
-                "dx": point["dx"],
-                "dy": point["dy"],
-                "fontSize": 12,
-                "limit": 140,
-                "color": INK,
-            },
-            "encoding": {
-                "x": x | {"field": "x"},
-                "y": y | {"field": "y"},
-                "text": {"field": "name"},
-            },
-        }
+    kept = ("x", "y", "name", "dx", "dy", "align")
+    found = [
+        {key: point[key] for key in kept}
         for point in placed(points, room=room, ends=ends, most=most)
     ]
+    if not found:
+        return []
+    mark = {"type": "text", "aria": False, "baseline": "middle", "fontSize": 12, "limit": 140}
+    # One layer, whose marks each have their own offset.
+    mark |= {"color": INK} | {key: {"expr": f"datum.{key}"} for key in ("dx", "dy", "align")}
+    places = {"x": x | {"field": "x"}, "y": y | {"field": "y"}, "text": {"field": "name"}}
+    return [{"data": {"values": found}, "mark": mark, "encoding": places}]
 
 
 def lines(chart: Mapping[str, Any], width: int) -> Spec:
@@ -259,6 +257,15 @@ def lines(chart: Mapping[str, Any], width: int) -> Spec:
     if chart.get("diagonal"):
         low, high = chart["diagonal"]
         layers.append(path_through([(low, low), (high, high)], dash=[5, 4]))
+    if chart.get("band"):
+        low, high = chart["band"]
+        layers.append(
+            {
+                "data": {"values": [{"low": low, "high": high}]},
+                "mark": {"type": "rect", "aria": False, "opacity": 0.14, "color": WITHIN},
+                "encoding": {"y": y | {"field": "low"}, "y2": {"field": "high"}},
+            }
+        )
     layers.append(
         {
             "mark": {"type": "line", "aria": False, "strokeWidth": 2.2, "clip": True},

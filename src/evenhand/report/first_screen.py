@@ -195,7 +195,7 @@ def _who(view: View) -> str:
     ]
     told = f"Findings go to the {'; '.join(parts)}." if parts else ""
     review = [
-        f"{spoken(one.get('decided_by')) or 'Nobody named'} looks at the choice again by "
+        f"{_opening(spoken(one.get('decided_by')) or 'nobody named')} looks at the choice again by "
         f"{one['review_by']}."
         for one in (charter.get("choices") or [])[:1]
         if one.get("review_by")
@@ -262,3 +262,8 @@ def _cards(view: View) -> list[dict[str, Any]]:
         }
         for one in shown[:MOST_CARDS]
     ]
+
+
+def _opening(words: str) -> str:
+    """Words as a sentence begins."""
+    return words[:1].upper() + words[1:]

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from evenhand.report.charts import NARROW, WIDE, specification
+from evenhand.report.column_styles import MOST_BESIDE, style_columns
 from evenhand.report.palette import SERIES_DASHES, VARIABLES
 from evenhand.report.summary import summarise
 from evenhand.report.svg import HINT, can_draw, page_svg
@@ -15,6 +16,8 @@ from evenhand.report.whole import whole
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _APART = re.compile(r"\d %|\bn = \d|[ρ] [+−=] ?|= [+−]?\d|\d[)\]] %")
+# Signs that our own numbers are printed with.
+_SIGNS = str.maketrans("", "", "−–…’ρ≥≤±∞×÷")
 _MARKS = {"outside": "✕", "cannot tell": "?", "within": "✓", "not assessed": "·"}
 _CLASSES = {"outside": "bad", "cannot tell": "untold", "within": "good", "not assessed": "plain"}
 
@@ -44,7 +47,9 @@ def as_page(
         for block, folded in _figures(page["sections"]):
             _draw(block, once=folded)
     template = _environment().get_template("page.html.j2")
-    return str(template.render(page=page, policy=POLICY, drawn=drawn, wanted=charts, hint=HINT))
+    styles = _markup(style_columns(page["sections"]))
+    shown = {"drawn": drawn, "wanted": charts, "hint": HINT, "column_styles": styles}
+    return str(template.render(page=page, policy=POLICY, **shown))
 
 
 def data_link(text: str) -> str:
@@ -85,6 +90,8 @@ def _draw(block: dict[str, Any], *, once: bool) -> None:
                     title=chart.get("title") or block["title"],
                     described=f"{block['read'][:1].upper()}{block['read'][1:]} "
                     "The numbers follow as a table.",
+                    # On a phone nothing hovers, and the numbers are in the table.
+                    tips=size != "narrow",
                 ),
             }
             for size, width in widths
@@ -96,6 +103,17 @@ def _unbroken(value: Any) -> Any:
     if type(value) is not str:
         return value
     return _APART.sub(lambda found: found.group().replace(" ", "\u00a0"), value)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a cell needs no isolation: text that can only run from left to right."""
+    return not isinstance(value, str) or value.translate(_SIGNS).isascii()
+
+
+def _markup(text: str) -> Any:
+    from markupsafe import Markup
+
+    return Markup(text)
 
 
 @cache
@@ -112,7 +130,9 @@ def _environment() -> Any:
         lstrip_blocks=True,
         finalize=_unbroken,
     )
+    made.tests["plain"] = _is_plain
     made.globals |= {
+        "most_beside": MOST_BESIDE,
         "marks": _MARKS,
         "classes": _CLASSES,
         "variables": VARIABLES,

@@ -7,28 +7,11 @@ from typing import Any
 
 from evenhand.errors import MissingExtra
 from evenhand.report.palette import with_variables
+from evenhand.report.slim_svg import slimmed
 
 HINT = "pip install 'evenhand[report]'"
-# Everything that says nothing: it is two thirds of what the renderer writes.
-_EMPTY = (
-    re.compile(r'<path class="(?:background|foreground)"[^>]*?(?:/>|></path>)'),
-    re.compile(r' (?:pointer-events="none"|opacity="1"|stroke-miterlimit="10")'),
-    re.compile(r' aria-(?:hidden|roledescription)="[^"]*"'),
-    re.compile(r' role="[^"]*"'),
-    re.compile(r' class="[^"]*"'),
-    re.compile(r' (?:font-family|font-weight)="[^"]*"'),
-    re.compile(r' (?:x2|y2)="0"'),
-    re.compile(r' stroke-width="1"(?=[ />])'),
-    # A filled mark has no outline; the size and colour of text are the page's own.
-    re.compile(r'(?<=fill="#[0-9a-f]{6}") stroke-width="2"'),
-    re.compile(r' font-size="12.5px" fill="#4b5261"'),
-)
-_PLACES = re.compile(r' (d|transform|x2|y2)="([^"]*)"')
-_LONG = re.compile(r"-?\d+\.\d{2,}")
 _ANNOTATED = re.compile(r'<(path|line)([^>]*?) aria-label="([^"]*)"([^>]*?)(?:/>|></\1>)')
 _LABEL = re.compile(r' aria-label="[^"]*"')
-_BARE = re.compile(r"<g>((?:(?!</?g[ >]).)*)</g>")
-_HOLLOW = re.compile(r"<g[^>]*></g>")
 _CLIP = re.compile(r'(id="|url\(#)clip(\d+)')
 _HEAD = re.compile(r"<svg[^>]*?width=\"([\d.]+)\" height=\"([\d.]+)\"[^>]*>")
 
@@ -53,13 +36,18 @@ def png(specification: Mapping[str, Any], *, scale: float = 2.0) -> bytes:
     return bytes(_renderer().vegalite_to_png(held, scale=scale))
 
 
-def page_svg(specification: Mapping[str, Any], *, name: str, title: str, described: str) -> str:
+def page_svg(
+    specification: Mapping[str, Any], *, name: str, title: str, described: str, tips: bool = True
+) -> str:
     """The SVG for the page: small, coloured by the page's variables, with a title for readers."""
-    return dressed(raw_svg(specification), name=name, title=title, described=described)
+    svg = raw_svg(specification)
+    return dressed(svg, name=name, title=title, described=described, tips=tips)
 
 
-def dressed(svg: str, *, name: str, title: str, described: str) -> str:
+def dressed(svg: str, *, name: str, title: str, described: str, tips: bool = True) -> str:
     """An SVG without what says nothing, its colours variables, labelled for screen readers.
+
+    With `tips` a mark tells its number on hover.
 
     Examples:
         >>> svg = '<svg class="marks" width="9" height="8" viewBox="0 0 9 8"><g></g></svg>'
@@ -67,16 +55,12 @@ def dressed(svg: str, *, name: str, title: str, described: str) -> str:
         <svg class="chart" width="9" height="8" viewBox="0 0 9 8" role="img" \
 aria-labelledby="a-t a-d"><title id="a-t">T</title><desc id="a-d">D</desc></svg>
     """
-    body = _ANNOTATED.sub(_with_title, svg)
+    body = _ANNOTATED.sub(_with_title, svg) if tips else svg
     body = _LABEL.sub("", body)
     head = _HEAD.search(body)
     width, height = head.groups() if head else ("0", "0")
     body = body[head.end() if head else 0 :].removesuffix("</svg>")
-    for useless in _EMPTY:
-        body = useless.sub("", body)
-    body = _PLACES.sub(lambda found: f' {found[1]}="{_LONG.sub(_rounded, found[2])}"', body)
-    for _ in range(6):
-        body = _BARE.sub(r"\1", _HOLLOW.sub("", body))
+    body = slimmed(body)
     opening = (
         f'<svg class="chart" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
         f'role="img" aria-labelledby="{name}-t {name}-d"><title id="{name}-t">{escape(title)}'
@@ -100,10 +84,6 @@ def _with_title(found: re.Match[str]) -> str:
     """A mark whose label is a title: shown on hover. What is safe in an attribute is not here."""
     mark, before, label, rest = found.groups()
     return f"<{mark}{before}{rest}><title>{escape(unescape(label))}</title></{mark}>"
-
-
-def _rounded(found: re.Match[str]) -> str:
-    return f"{float(found.group()):.1f}".removesuffix(".0")
 
 
 def _renderer() -> Any:

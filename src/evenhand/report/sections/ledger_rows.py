@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from evenhand.report.blocks import as_csv
+from evenhand.report.labels import short
 
 Line = Mapping[str, Any]
 QUALITY = ("accuracy", "balanced_accuracy", "macro_f1", "auc")
@@ -47,6 +48,17 @@ def flat(row: Line) -> dict[str, Any]:
     return found
 
 
+def by_group(rows: Iterable[Line], measure: str) -> dict[tuple[str, Any, Any], float | None]:
+    """A measure of each representation, remedy and group."""
+    return {
+        (representation(row), row.get("remedy"), group): held.get("value")
+        for row in rows
+        if isinstance(row, Mapping)
+        for group, held in ((row.get("measures") or {}).get(measure) or {}).items()
+        if isinstance(held, Mapping)
+    }
+
+
 def ledger_csv(rows: Iterable[Line], columns: Sequence[str] = ()) -> str:
     """Rows as CSV: the columns asked for, or all measures."""
     held = list(rows)
@@ -58,12 +70,6 @@ def _measured(rows: Sequence[Line]) -> list[str]:
     """The measures that some row has, each with what its interval is made of."""
     names = [f"{name}{end}" for name in COLUMNS for end in ("", "_low", "_high", "_sd")]
     return [name for name in names if any(row.get(name) is not None for row in rows)]
-
-
-def one_group(rows: Sequence[Line]) -> list[Line]:
-    """The rows of the first group: with two groups the other mirrors it."""
-    groups = list(dict.fromkeys(row.get("group") for row in rows))
-    return [row for row in rows if row.get("group") == groups[0]] if groups else []
 
 
 def first_seed(rows: Sequence[Line]) -> list[Line]:
@@ -102,6 +108,17 @@ def first_present(rows: Sequence[Line], names: tuple[str, ...]) -> str | None:
 def representation(row: Line) -> str:
     """The representation that a row was measured on."""
     return str(row.get("representation") or "")
+
+
+def named(name: str) -> str:
+    """A representation in words.
+
+    Examples:
+        >>> named("bow"), named("vectors"), named("mine")
+        ('bag of words', 'word vectors', 'mine')
+    """
+    known = {"bow": "bag of words", "vectors": "word vectors", "wordvectors": "word vectors"}
+    return known.get(name, short(name))
 
 
 def is_baseline(row: Line) -> bool:

@@ -40,7 +40,7 @@ def words_figure(view: View) -> list[Block]:
             cell(one["word"]),
             signed(one["classifier"]),
             signed(one["norm"]),
-            {True: "yes", False: "no"}.get(one.get("relevant"), "–"),
+            "–" if one.get("relevant") is None else "yes" if one["relevant"] else "no",
         ]
         for one in shown
     ]
@@ -143,4 +143,4 @@ def _title(shown: list[Word], group: str) -> str:
 
 
 def _weight(one: Word) -> float:
-    return -abs(one["classifier"] * one["norm"])
+    return -abs(float(one["classifier"]) * float(one["norm"]))

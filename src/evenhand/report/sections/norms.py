@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evenhand.findings.sentences import number, signed
+from evenhand.findings.verdict import HIDDEN_UNDER
 from evenhand.report.blocks import Block, as_csv, figure, folded, section, slug, table
 from evenhand.report.forests import numbers_table, rows_csv, verdict_legend
 from evenhand.report.labels import cell, short
@@ -66,6 +67,10 @@ def _trend(view: View, one: Mapping[str, Any]) -> Block:
         dict(zip(keys, values))
         for values in zip(*(one.get(key) or [None] * len(one["classes"]) for key in keys))
     ]
+    for x in lines:
+        # Older records held the correlations of a few rows; nobody is shown them.
+        if x["n"] is not None and x["n"] < HIDDEN_UNDER:
+            x |= {"correlation": None, "low": None, "high": None}
     known = [x for x in lines if x["share"] is not None and x["correlation"] is not None]
     ranked = sorted(known, key=lambda x: -abs(x["correlation"]))
     named = (
@@ -100,7 +105,11 @@ def _trend(view: View, one: Mapping[str, Any]) -> Block:
             cell(x["classes"]),
             number(x["share"]),
             signed(x["correlation"]),
-            f"[{number(x['low'])}, {number(x['high'])}]" if x["low"] is not None else "",
+            f"[{number(x['low'])}, {number(x['high'])}]"
+            if x["low"] is not None
+            else "hidden: under 10 rows"
+            if (x["n"] or 0) < HIDDEN_UNDER
+            else "",
             f"{x['n']:,.0f}" if x["n"] is not None else "–",
         ]
         for x in lines

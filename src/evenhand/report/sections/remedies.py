@@ -8,7 +8,6 @@ from evenhand.report.blocks import (
     Block,
     figure,
     folded,
-    note,
     section,
     sentences,
     slug,
@@ -21,14 +20,16 @@ from evenhand.report.sections.ledger_rows import (
     GAPS,
     QUALITY,
     Line,
+    by_group,
     first_present,
     flat,
     is_baseline,
     ledger_csv,
+    named,
     representation,
     spelled,
 )
-from evenhand.report.sections.remedy_classes import norms_figure, strips_figure, training_figure
+from evenhand.report.sections.remedy_classes import by_class
 from evenhand.report.view import headline
 
 KINDS = {
@@ -51,14 +52,12 @@ def remedies_section(ledger: Mapping[str, Any] | None) -> dict[str, Any] | None:
         mine = [row for row in rows if representation(row) == name]
         blocks += _pareto(name, mine, alone=len(shown) == 1)
     classes: list[Line] = [row for row in ledger.get("classes") or [] if isinstance(row, Mapping)]
-    front = {row.get("remedy") for row in rows if row.get("pareto")}
-    for name in shown[:1]:
-        held = [row for row in classes if representation(row) == name]
-        blocks += strips_figure(name, held, front, alone=len(shown) == 1)
-        blocks += norms_figure(name, held, front, alone=len(shown) == 1)
-        blocks += training_figure(name, held, alone=len(shown) == 1)
-    if len(shown) > 1 and classes:
-        blocks.append(note(f"Classes are drawn on {short(shown[0])}; the ledger holds the others."))
+    blocks += by_class(
+        classes,
+        shown,
+        front={row.get("remedy") for row in rows if row.get("pareto")},
+        slopes=by_group(ledger["rows"], "norm_slope"),
+    )
     if told:
         blocks.append(folded("Every option in a sentence", [sentences(told)]))
     blocks.append(_numbers(rows))
@@ -135,7 +134,7 @@ def _pareto(name: str, rows: Sequence[Line], *, alone: bool) -> list[Block]:
                 f"gap {number(row[gap])}",
             }
         )
-    where = "" if alone else f" on {short(name)}"
+    where = "" if alone or not name else f", on {named(name)}"
     title = f"{spelled(quality).capitalize()} against {spelled(gap)}{where}"
     kinds = [kind for kind in KINDS if any(point["kind"] == kind for point in points)]
     columns = ("Remedy", spelled(quality), "Interval", spelled(gap), "Interval ", "On the front")
@@ -178,20 +177,20 @@ def _pareto(name: str, rows: Sequence[Line], *, alone: bool) -> list[Block]:
 
 
 def _numbers(rows: Sequence[Line]) -> Block:
+    """Every measure of every option: measures below one another, as there are more of them."""
     kept = [name for name in COLUMNS if any(row.get(name) is not None for row in rows)]
-    columns = ["Remedy", "On", *(spelled(name) for name in kept), "Needs the group"]
-    body = [
-        [
-            cell(row.get("remedy")),
-            cell(representation(row)),
-            *(number(row.get(name)) for name in kept),
-            "–" if row.get("needs_group") is None else "yes" if row["needs_group"] else "no",
-        ]
-        for row in rows
+    several = len({representation(row) for row in rows}) > 1
+    columns = ["Measure"]
+    for row in rows:
+        on = f", {named(representation(row))}" if several else ""
+        columns.append(f"{short(row.get('remedy'), most=24)}{on}")
+    body: list[list[Any]] = [
+        [spelled(name), *(number(row.get(name)) for row in rows)] for name in kept
     ]
+    needs = [row.get("needs_group") for row in rows]
+    body.append(["needs the group", *("–" if n is None else "yes" if n else "no" for n in needs)])
     return folded(
-        "All numbers of all remedies",
-        [table("Ledger", columns, body, numbers=columns[2:-1])],
+        "All numbers of all remedies", [table("Ledger", columns, body, numbers=columns[1:])]
     )
 
 

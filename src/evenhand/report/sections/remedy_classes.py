@@ -1,10 +1,10 @@
 """Remedies class by class: strips of gaps, norms remedy by remedy, shares in training."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evenhand.findings.sentences import number, signed
-from evenhand.report.blocks import Block, figure, slug, table
+from evenhand.report.blocks import Block, figure, folded, slug, table
 from evenhand.report.labels import cell, listed, short
 from evenhand.report.palette import SERIES, SERIES_SHAPES
 from evenhand.report.sections.ledger_rows import (
@@ -17,20 +17,48 @@ from evenhand.report.sections.ledger_rows import (
     front_first,
     is_baseline,
     ledger_csv,
-    one_group,
+    named,
+    representation,
     seed_note,
     spelled,
 )
 
-MOST_FOLLOWED, MOST_STRIPS, MOST_PANELS = 3, 10, 6
+Slopes = Mapping[tuple[str, Any, Any], float | None]
+MOST_FOLLOWED, MOST_STRIPS, MOST_PANELS, MOST_MORE = 3, 10, 6, 9
 
 
-def strips_figure(name: str, rows: Sequence[Line], front: set[Any], *, alone: bool) -> list[Block]:
+def by_class(
+    classes: Sequence[Line], shown: Sequence[str], *, front: set[Any], slopes: Slopes
+) -> list[Block]:
+    """The figures of the first group on the first representation, and on demand all others."""
+    blocks: list[Block] = []
+    more: list[Block] = []
+    left = 0
+    for i, name in enumerate(shown):
+        held = [row for row in classes if representation(row) == name]
+        groups = list(dict.fromkeys(row.get("group") for row in held))
+        for g, group in enumerate(groups):
+            mine = [row for row in held if row.get("group") == group]
+            drawn = [*strips_figure(name, mine, front), *norms_figure(name, mine, front, slopes)]
+            drawn += training_figure(name, mine)
+            if i == g == 0:
+                blocks += drawn
+            elif len(more) + len(drawn) <= MOST_MORE:
+                more += drawn
+            else:
+                left += bool(drawn)
+    told = "The same for other groups" + (", and on other representations" if shown[1:] else "")
+    if left:
+        told += f" ({left:,} more are in the ledger alone)"
+    return [*blocks, *([folded(told, more)] if more else [])]
+
+
+def strips_figure(name: str, rows: Sequence[Line], front: set[Any]) -> list[Block]:
     """Gaps by class on each remedy's line, with the baseline's outliers followed."""
     gap = first_present(rows, CLASS_GAPS)
     if gap is None:
         return []
-    mine = one_group(first_seed([row for row in rows if row.get(gap) is not None]))
+    mine = first_seed([row for row in rows if row.get(gap) is not None])
     base = [row for row in mine if is_baseline(row)] or [
         row for row in mine if row.get("remedy") == mine[0].get("remedy")
     ]
@@ -40,8 +68,11 @@ def strips_figure(name: str, rows: Sequence[Line], front: set[Any], *, alone: bo
     order = front_first(mine, front)
     count, order = len(order), order[:MOST_STRIPS]
     mine = [row for remedy in order for row in mine if row.get("remedy") == remedy]
-    where = "" if alone else f" on {short(name)}"
-    title = f"Gaps of {listed(list(names.values()))}, largest without a remedy, followed{where}"
+    group = short(mine[0].get("group"), most=24) or "the group"
+    title = (
+        f"Gaps of {group} for {listed(list(names.values()))}, largest without a remedy, followed"
+        f"{_on(name)}"
+    )
     lines = [
         {
             "line": str(row.get("remedy")),
@@ -55,7 +86,7 @@ def strips_figure(name: str, rows: Sequence[Line], front: set[Any], *, alone: bo
     body = [[cell(row.get("remedy")), cell(row["class"]), signed(row[gap])] for row in mine]
     return [
         figure(
-            f"strips-{slug(name)}",
+            f"strips-{slug(name)}-{slug(group)}",
             title=title,
             charts=[
                 {
@@ -80,7 +111,7 @@ def strips_figure(name: str, rows: Sequence[Line], front: set[Any], *, alone: bo
     ]
 
 
-def norms_figure(name: str, rows: Sequence[Line], front: set[Any], *, alone: bool) -> list[Block]:
+def norms_figure(name: str, rows: Sequence[Line], front: set[Any], slopes: Slopes) -> list[Block]:
     """Share against correlation in every class, one small chart a remedy."""
     share, r = first_present(rows, SHARES), first_present(rows, ("norm_correlation",))
     if share is None or r is None:
@@ -88,12 +119,15 @@ def norms_figure(name: str, rows: Sequence[Line], front: set[Any], *, alone: boo
     mine = [
         row for row in first_seed(rows) if row.get(share) is not None and row.get(r) is not None
     ]
-    mine = one_group(mine)
+    if not mine:
+        return []
+    group = short(mine[0].get("group"), most=24) or "the group"
     order = front_first(mine, front)
     count, remedies = len(order), order[:MOST_PANELS]
     mine = [row for remedy in remedies for row in mine if row.get("remedy") == remedy]
-    where = "" if alone else f" on {short(name)}"
-    title = f"How far each remedy still rewards the norm{where}"
+    slope = {one: slopes.get((name, one, mine[0].get("group"))) for one in order}
+    title = _flattest(slope, group, base={row["remedy"] for row in mine if is_baseline(row)})
+    title += _on(name)
     bound = max((abs(row[r]) for row in mine), default=1.0)
     charts = [
         {
@@ -107,13 +141,14 @@ def norms_figure(name: str, rows: Sequence[Line], front: set[Any], *, alone: boo
                 for row in mine
                 if row.get("remedy") == one
             ],
-            "x_axis": "Share of the group in the class",
+            "x_axis": f"Share of {group} in the class",
             "x_format": "%",
             "x_domain": [0, 1],
             "y_axis": "Correlation with the norm",
             "y_domain": [-bound, bound],
             "y_zero": 0.0,
-            "title": short(one),
+            "title": short(one)
+            + (f": slope {signed(slope[one])}" if slope[one] is not None else ""),
         }
         for one in remedies
     ]
@@ -124,11 +159,12 @@ def norms_figure(name: str, rows: Sequence[Line], front: set[Any], *, alone: boo
     ]
     return [
         figure(
-            f"norms-remedies-{slug(name)}",
+            f"norms-remedies-{slug(name)}-{slug(group)}",
             title=title,
             charts=charts,
             read="as in the chart of norm bias, one for each option: the flatter the cloud, the "
-            "less the norm is rewarded where the group is common.",
+            "less the norm is rewarded where the group is common. The slope is how much the "
+            "correlation rises from a class without the group to one with nobody else.",
             numbers=table(title, columns, body, numbers=columns[2:], most=120),
             csv_text=ledger_csv(mine, ("remedy", "seed", "class", "group", share, r)),
             notes=[*drawn_note(count, MOST_PANELS), *seed_note(rows)],
@@ -136,7 +172,27 @@ def norms_figure(name: str, rows: Sequence[Line], front: set[Any], *, alone: boo
     ]
 
 
-def training_figure(name: str, rows: Sequence[Line], *, alone: bool) -> list[Block]:
+def _flattest(slope: Mapping[str, float | None], group: str, *, base: set[str]) -> str:
+    """Which remedy brings the slope nearest to 0, in words; what is drawn where none is known."""
+    known = {name: value for name, value in slope.items() if value is not None}
+    before = next((value for name, value in known.items() if name in base), None)
+    others = {name: value for name, value in known.items() if name not in base}
+    if before is None or not others:
+        return f"How far each option rewards looking typical of {group}"
+    best = min(others, key=lambda name: abs(others[name]))
+    if abs(others[best]) >= abs(before):
+        return f"No remedy lowers the norm slope of {group} from {signed(before)}"
+    return (
+        f"{short(best)} brings the norm slope of {group} furthest towards 0: "
+        f"from {signed(before)} to {signed(others[best])}"
+    )
+
+
+def _on(name: str) -> str:
+    return f", on {named(name)}" if name else ""
+
+
+def training_figure(name: str, rows: Sequence[Line]) -> list[Block]:
     """Gaps without a remedy against the group's share of the class in training."""
     gap = first_present(rows, CLASS_GAPS)
     base = [
@@ -147,12 +203,11 @@ def training_figure(name: str, rows: Sequence[Line], *, alone: bool) -> list[Blo
         and gap
         and row.get(gap) is not None
     ]
-    mine = one_group(base)
+    mine = base
     if gap is None or len(mine) < 3:
         return []
     group = short(mine[0].get("group")) or "the group"
-    where = "" if alone else f" on {short(name)}"
-    title = f"Gaps without a remedy beside the share of {group} in training{where}"
+    title = f"Gaps without a remedy beside the share of {group} in training{_on(name)}"
     ranked = sorted(mine, key=lambda row: -abs(row[gap]))
     points = [
         {
@@ -167,7 +222,7 @@ def training_figure(name: str, rows: Sequence[Line], *, alone: bool) -> list[Blo
     body = [[cell(r["class"]), number(r["training_share"]), signed(r[gap])] for r in ranked]
     return [
         figure(
-            f"training-{slug(name)}",
+            f"training-{slug(name)}-{slug(group)}",
             title=title,
             charts=[
                 {

@@ -6,9 +6,10 @@ from typing import Any
 from evenhand.findings.cost_sentences import times
 from evenhand.findings.sentences import number, plural
 from evenhand.report.blocks import Block, as_csv, figure, folded, section, slug, table
-from evenhand.report.forests import forest_figure, numbers_table, rows_csv, tag
+from evenhand.report.forests import forest_figure, numbers_table, rows_csv
 from evenhand.report.labels import cell, listed, short
 from evenhand.report.palette import INK, SERIES
+from evenhand.report.sections.bandwidths import sensitivity
 from evenhand.report.view import Row, View, by_size, headline, with_findings
 
 LENS = "thresholds"
@@ -23,7 +24,7 @@ def thresholds_section(view: View) -> dict[str, Any] | None:
     for attribute in view.attributes(LENS):
         blocks += _implied(view, attribute)
     blocks += _cost_curves(view)
-    blocks += _sensitivity(view)
+    blocks += sensitivity(view)
     found = view.lens_findings(LENS, "cost_ratio") or view.lens_findings(LENS)
     heading = (
         headline(found[0]["sentence"])
@@ -78,6 +79,7 @@ def _against_band(rows: Sequence[Row]) -> str | None:
     if outside:
         verb = "lies" if len(outside) == 1 else "lie"
         told = f"{listed(outside)} {verb} outside the agreed band"
+        told = told[:1].upper() + told[1:]
     else:
         told = "No group lies surely outside the agreed band"
     if not open_:
@@ -233,40 +235,6 @@ def _equalised(curves: Mapping[str, Any]) -> list[Block]:
     caption = "What equal rates would cost, in false positives, against the cheapest thresholds"
     held = table(caption, columns, rows, numbers=columns[2:])
     return [folded("What equal error rates would cost", [held])]
-
-
-def _sensitivity(view: View) -> list[Block]:
-    """Implied thresholds at narrower and wider bandwidths."""
-    rows: list[list[Any]] = []
-    for attribute in view.details(LENS).get("attributes") or []:
-        for one in attribute.get("groups") or []:
-            tried = one.get("sensitivity")
-            if not tried:
-                continue
-            values = [value for value in tried["value"] if value is not None]
-            if not values:
-                continue
-            rows.append(
-                [
-                    cell(one["group"]),
-                    number(one.get("bandwidth")),
-                    f"{number(min(tried['bandwidth']))} – {number(max(tried['bandwidth']))}",
-                    number(one.get("raw")),
-                    f"{number(min(values))} – {number(max(values))}",
-                    tag("cannot tell") if one.get("falls") else "no",
-                ]
-            )
-    if not rows:
-        return []
-    columns = ("Group", "Bandwidth", "Tried", "Estimate", "Over all tried", "Prevalence falls")
-    held = table(
-        "How much the estimate depends on how many rows around the threshold are used",
-        columns,
-        rows,
-        numbers=columns[1:5],
-        most=30,
-    )
-    return [folded("Does the width of the window matter?", [held])]
 
 
 def _group(row: Row) -> str:

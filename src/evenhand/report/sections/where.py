@@ -1,4 +1,4 @@
-"""Where to look: discrimination and calibration by group, and gaps against a group's share."""
+"""Where to look: ranking, calibration and label error by group, gaps against a group's share."""
 
 import re
 from typing import Any
@@ -8,6 +8,7 @@ from evenhand.report.blocks import Block, as_csv, figure, folded, section, slug,
 from evenhand.report.forests import forest_figure, numbers_table, rows_csv
 from evenhand.report.labels import cell, short
 from evenhand.report.palette import SERIES
+from evenhand.report.sections.label_error import label_error
 from evenhand.report.view import View, by_size
 
 LENS = "statistical"
@@ -22,15 +23,20 @@ def where_section(view: View) -> dict[str, Any] | None:
         blocks += _discrimination(view, attribute)
         blocks += _calibration(view, attribute)
         blocks += _share(view, attribute)
-    if not blocks:
+    errors = label_error(view)
+    if not blocks and not errors:
         return None
+    heading = _heading(view) if blocks else errors[0]["title"]
+    if errors and heading == errors[0]["title"]:
+        errors[0]["title"] = errors[0]["plain"]
+    blocks += errors
     return section(
         "where",
         kicker="Where to look",
-        heading=_heading(view),
+        heading=heading,
         lead="A gap can come from scores that rank one group less well, from scores that mean "
-        "something else for it, or from how rare it is. These do not prove a source; they say "
-        "where to look first.",
+        "something else for it, from how rare it is, or from labels that are wrong. These do not "
+        "prove a source; they say where to look first.",
         blocks=blocks,
     )
 
