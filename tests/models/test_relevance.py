@@ -104,6 +104,43 @@ def test_a_class_without_a_group_is_not_tested():
     found = task_relevance(counts, truth=truth, group=group, classes=list("abc"), groups=["f", "m"])
     assert found.tested.tolist() == [True, True, False]
     assert not found.relevant[2].any()
+    assert np.isnan(found.irrelevant_shares[VARIANTS[0]]).tolist() == [False, False, True]
+    assert np.isnan(found.irrelevant_use[VARIANTS[0]]).tolist() == [False, False, True]
+
+
+def test_share_of_the_words_as_used():
+    counts, truth, group = corpus()
+    found = task_relevance(counts, truth=truth, group=group, classes=list("abc"), groups=["f", "m"])
+    used = np.asarray(counts[truth == 0].sum(axis=0)).ravel()
+    expected = 1 - used[:3].sum() / used.sum()
+    assert found.irrelevant_use[VARIANTS[0]][0] == pytest.approx(expected)
+    # Three words of thirty are a tenth of the vocabulary and a third of what is written:
+    # 3 x 2.0 of 3 x 2.0 + 25 x 0.5 + 0.05 and half of 2.0 + 0.5.
+    assert found.irrelevant_shares[VARIANTS[0]][0] == pytest.approx(0.9)
+    assert expected == pytest.approx(1 - 6 / 19.8, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("rows", "vocabulary", "use"), [(4_000, 0.98, 0.675), (255_000, 0.854, 0.38)]
+)
+def test_the_share_of_the_vocabulary_stays_high_in_any_corpus(rows, vocabulary, use):
+    """Every word differs between classes, by a factor of e^±1, and yet rare ones cannot show it."""
+    rng = np.random.default_rng(0)
+    zipf = 1 / (np.arange(1, 20_001) + 2.7) ** 1.05
+    cells = [
+        rng.multinomial(rows * 65 // 16, p / p.sum())
+        for p in zipf * np.exp(rng.standard_normal((8, zipf.size)))
+        for _ in range(2)
+    ]
+    found = task_relevance(
+        sparse.csr_matrix(np.array(cells, dtype=np.float64)),
+        truth=np.repeat(np.arange(8), 2),
+        group=np.tile([0, 1], 8),
+        classes=list("abcdefgh"),
+        groups=["f", "m"],
+    )
+    assert found.irrelevant_shares[VARIANTS[0]].mean() == pytest.approx(vocabulary, abs=0.02)
+    assert found.irrelevant_use[VARIANTS[0]].mean() == pytest.approx(use, abs=0.02)
 
 
 def test_unknown_units_and_variants_are_refused():

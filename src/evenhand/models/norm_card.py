@@ -40,6 +40,7 @@ class NormCard:
     removed: Mapping[str, int]
     cells: Mapping[str, Mapping[str, int]]
     irrelevant_shares: Mapping[str, float]
+    irrelevant_use: Mapping[str, float]
     ratings: Estimate | None
     warnings: tuple[str, ...]
 
@@ -56,6 +57,7 @@ class NormCard:
             "removed": dict(self.removed),
             "cells": {name: dict(row) for name, row in self.cells.items()},
             "irrelevant_shares": dict(self.irrelevant_shares),
+            "irrelevant_use": dict(self.irrelevant_use),
             "ratings": told(self.ratings) if self.ratings else None,
             "warnings": list(self.warnings),
         }
@@ -70,7 +72,9 @@ class NormCard:
         if self.accuracy_irrelevant.value is not None:
             lines += [f"  task-irrelevant       {self.accuracy_irrelevant}"]
         for name, share in self.irrelevant_shares.items():
-            lines += [f"  irrelevant words      {share:.1%} (relevant: {name})"]
+            use = self.irrelevant_use.get(name)
+            of_use = "" if use is None else f", {use:.1%} of the words as used"
+            lines += [f"  irrelevant words      {share:.1%}{of_use} (relevant: {name})"]
         if self.removed:
             shown = ", ".join(f"{word} {n:,}" for word, n in self.removed.items() if n)
             lines += [f"  removed               {shown or 'nothing'}"]
@@ -118,7 +122,6 @@ def quality_card(
     }
     strongest = strongest_words(scorer, rows, names=names)
     fit = ratings and agreement(scorer, ratings, level=level)
-    shares = {k: float(np.mean(v)) for k, v in scorer.facts.get("irrelevant_shares", {}).items()}
     return NormCard(
         groups=scorer.groups,
         accuracy=accuracy,
@@ -129,10 +132,18 @@ def quality_card(
         strongest=strongest,
         removed=scorer.facts.get("removed", {}),
         cells=scorer.facts.get("cells", {}),
-        irrelevant_shares=shares,
+        irrelevant_shares=mean_shares(scorer, "irrelevant_shares"),
+        irrelevant_use=mean_shares(scorer, "irrelevant_use"),
         ratings=fit or None,
         warnings=warnings_on(scorer, accuracy, auc, strongest, scores.leaked, scores.empty),
     )
+
+
+def mean_shares(scorer: NormScorer, fact: str) -> dict[str, float]:
+    """Mean over the tested classes of a share of irrelevant words, by variant."""
+    found = scorer.facts.get(fact, {})
+    known = {name: [one for one in shares if one is not None] for name, shares in found.items()}
+    return {name: float(np.mean(shares)) for name, shares in known.items() if shares}
 
 
 def warnings_on(

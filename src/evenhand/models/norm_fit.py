@@ -1,6 +1,6 @@
 """Fitting of norm scorers: of texts, with one more for each class, and of any numbers."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from evenhand.models.norm_weights import alpha_weights, cell_counts, training_gr
 from evenhand.models.relevance import VARIANTS, Relevance, task_relevance
 from evenhand.models.representation import Representation, pooled
 from evenhand.models.vectors import WordVectors
-from evenhand.stats.estimate import FloatArray
+from evenhand.stats.estimate import FloatArray, number
 from evenhand.text.scrub import SCRUBBED_WORDS, scrub_texts
 
 # Ten times finer than a classifier's: the order of the norms matters, not only their side of ½.
@@ -122,7 +122,8 @@ def fit_norm_scorer(
         facts={
             "rows": len(texts),
             "removed": removed,
-            "irrelevant_shares": shares_of(relevance),
+            "irrelevant_shares": plain_shares(relevance.irrelevant_shares if relevance else {}),
+            "irrelevant_use": plain_shares(relevance.irrelevant_use if relevance else {}),
             "cells": cells_of(truth, group),
         },
     )
@@ -173,6 +174,7 @@ def fit_number_scorer(
             "rows": len(features),
             "removed": {},
             "irrelevant_shares": {},
+            "irrelevant_use": {},
             "cells": cells_of(truth, group),
         },
     )
@@ -275,11 +277,9 @@ def removals(texts: Texts, total: int) -> dict[str, int]:
     return found
 
 
-def shares_of(relevance: Relevance | None) -> dict[str, list[float]]:
-    """Irrelevant share of each variant by class, as plain numbers."""
-    if relevance is None:
-        return {}
-    return {name: share.tolist() for name, share in relevance.irrelevant_shares.items()}
+def plain_shares(shares: Mapping[str, FloatArray]) -> dict[str, list[float | None]]:
+    """Irrelevant share of each variant by class, as plain numbers; None where it is not known."""
+    return {name: [number(one) for one in share] for name, share in shares.items()}
 
 
 def cells_of(truth: Sequence[object], group: Sequence[object]) -> dict[str, dict[str, int]]:

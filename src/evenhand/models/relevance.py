@@ -43,7 +43,9 @@ class WordTest:
 class Relevance:
     """Relevant words by class (classes × words), and the share of irrelevant words by variant.
 
-    `tested` marks the classes that every group has; the words of the others are not known.
+    `irrelevant_shares` are of the vocabulary, `irrelevant_use` of the class's words as often as
+    they stand in its texts. `tested` marks the classes that every group has; the words of the
+    others are not known, and their shares are NaN.
     """
 
     classes: tuple[str, ...]
@@ -53,6 +55,7 @@ class Relevance:
     relevant: NDArray[np.bool_]
     tested: NDArray[np.bool_]
     irrelevant_shares: Mapping[str, FloatArray]
+    irrelevant_use: Mapping[str, FloatArray]
 
 
 def word_test(
@@ -147,14 +150,20 @@ def task_relevance(
         VARIANTS[1]: found["different"].all(axis=1),
         VARIANTS[2]: found["different"].any(axis=1),
     }
+    tested = np.asarray((sizes > 0).all(axis=0))
+    used = table.sum(axis=0)
+    with np.errstate(invalid="ignore"):
+        used = np.where(tested[:, None], used / used.sum(axis=1, keepdims=True), np.nan)
+    even = np.where(tested[:, None], 1 / used.shape[1], np.nan)
     return Relevance(
         classes=tuple(classes),
         groups=tuple(groups),
         unit=unit,
         variant=variant,
         relevant=np.asarray(relevant[variant]),
-        tested=np.asarray((sizes > 0).all(axis=0)),
-        irrelevant_shares={name: 1 - words.mean(axis=1) for name, words in relevant.items()},
+        tested=tested,
+        irrelevant_shares={name: (even * ~words).sum(axis=1) for name, words in relevant.items()},
+        irrelevant_use={name: (used * ~words).sum(axis=1) for name, words in relevant.items()},
     )
 
 
