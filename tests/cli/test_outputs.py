@@ -113,5 +113,5 @@ def test_a_column_may_hold_an_equals_sign(run):
 
 
 def test_a_negative_seed(run):
-    told = "evenhand: seed=-1 is negative. Give 0 or a larger whole number.\n"
+    told = "evenhand: seed=-1 is not a seed. Give 0 or a larger whole number.\n"
     assert run("audit", "data.parquet", *AUDIT, "--seed", "-1") == (2, "", told)

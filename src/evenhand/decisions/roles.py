@@ -102,8 +102,12 @@ def find_roles(columns: Sequence[str], **given: Any) -> Roles:
     """
     known = list(columns)
     given = {name: value for name, value in given.items() if value is not None}
+    # A pandas table may name its columns by numbers.
+    for role in COLUMN_ROLES:
+        if isinstance(given.get(role), int):
+            given[role] = str(given[role])
     group = given.pop("group", ())
-    given["group"] = (group,) if isinstance(group, str) else tuple(group)
+    given["group"] = tuple(map(str, group if isinstance(group, list | tuple) else (group,)))
     given["reference"] = _references(given.get("reference", {}), given["group"])
     given["scores"] = _wide_scores(known, given.get("scores"))
     undecided = not {"decision", "score", "rule", "threshold"} & set(given)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from evenhand.findings.chartered import (
 )
 from evenhand.findings.find import Finding, find, verdict_sentence
 from evenhand.findings.record import SCHEMA
+from evenhand.findings.sentences import plural
 from evenhand.findings.verdict import (
     NOT_ASSESSED,
     OUTSIDE,
@@ -49,7 +51,7 @@ LENSES: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Audit:
     """What an audit found: rows, findings and one verdict, ready to be shown or recorded."""
 
@@ -67,6 +69,10 @@ class Audit:
     def sentence(self) -> str:
         """The verdict in one sentence."""
         return verdict_sentence(self.rows, self.verdict, limited=self.made.get("limits", 0) > 0)
+
+    def __repr__(self) -> str:
+        found = f"{plural(len(self.rows), 'row')}, {plural(len(self.findings), 'finding')}"
+        return f"<Audit of {self.data['source']}: {self.verdict}, {found}>"
 
     def record(self) -> dict[str, Any]:
         """The whole audit as one plain document."""
@@ -150,7 +156,7 @@ class Audit:
 
 
 def audit(
-    decisions: Decisions,
+    decisions: Decisions | Any,
     *,
     limits: Mapping[str, Any] | None = None,
     charter: Charter | str | Path | None = None,
@@ -162,11 +168,12 @@ def audit(
     words: "WordWeights | None" = None,
     arguments: Mapping[str, Any] | None = None,
     progress: Callable[[str], None] | None = None,
+    **roles: Any,
 ) -> Audit:
     """Audit a table of decisions through every lens that its columns support.
 
     Args:
-        decisions: The table and the roles of its columns.
+        decisions: The table and the roles of its columns, or a table with the roles named here.
         limits: Bands agreed on, such as `{"true_positive_rate_gap": 0.05}`.
         charter: The trade-offs chosen, or the file that holds them; `limits` go before its own.
         lenses: Only these lenses; by default all that the table supports.
@@ -181,14 +188,15 @@ def audit(
     Examples:
         >>> table = {"bad": [1, 0] * 200, "removed": [1, 0, 0, 0] * 100}
         >>> table["sex"] = ["f", "f", "m", "m"] * 100
-        >>> result = audit(Decisions(table, truth="bad", decision="removed", group="sex"))
+        >>> result = audit(table, truth="bad", decision="removed", group="sex")
         >>> result.verdict, len(result.rows.where(measure="selection_rate", class_="1"))
         ('not assessed', 2)
     """
-    if not 0.5 <= level < 1:
-        raise UsageError(f"level={level} is not a confidence level. Choose one such as 0.95.")
-    if seed < 0:
-        raise UsageError(f"seed={seed} is negative. Give 0 or a larger whole number.")
+    if not isinstance(level, float) or not 0.5 <= level < 1:
+        raise UsageError(f"level={level!r} is not a confidence level. Choose one such as 0.95.")
+    if not isinstance(seed, Integral) or seed < 0:
+        raise UsageError(f"seed={seed!r} is not a seed. Give 0 or a larger whole number.")
+    decisions = _decisions(decisions, roles)
     chartered = the_charter(charter)
     decisions = with_charter(decisions, chartered)
     bands = [*charter_limits(chartered), *read_limits(limits)]
@@ -285,7 +293,7 @@ def choose_lenses(decisions: Decisions, asked: Iterable[str] | None) -> list[str
     """The lenses to run: those asked for, or all that the table supports."""
     lacking = {name: module.lacks(decisions) for name, module in LENSES.items()}
     if asked is not None:
-        names = list(asked)
+        names = [asked] if isinstance(asked, str) else list(asked)
         for name in names:
             if name not in LENSES:
                 raise UsageError(
@@ -315,8 +323,22 @@ def check(result: Audit) -> None:
         Traceback (most recent call last):
         evenhand.errors.LimitExceeded: Gap found: 1 of 1 comparison lies outside its limit.
     """
+    if not isinstance(result, Audit):
+        raise UsageError(f"check takes the result of an audit, not {type(result).__name__}.")
     if result.verdict == OUTSIDE:
         raise LimitExceeded(result.sentence)
+
+
+def _decisions(data: Any, roles: Mapping[str, Any]) -> Decisions:
+    """The table with its roles, wherever they were given."""
+    if not isinstance(data, Decisions):
+        return Decisions(data, **roles)
+    if roles:
+        raise UsageError(
+            f"{min(roles)!r} is not an argument of audit. The roles of the columns are known "
+            "already: name it where the Decisions are made."
+        )
+    return data
 
 
 def _made(

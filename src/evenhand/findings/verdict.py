@@ -52,9 +52,15 @@ def read_limits(limits: Mapping[str, object] | None) -> list[Limit]:
         >>> read_limits({"selection_rate_ratio": "0.8"})
         [Limit(measure='selection_rate_ratio', low=0.8, high=1.25, group=None, attribute=None)]
     """
+    if limits is not None and not isinstance(limits, Mapping):
+        raise UsageError(
+            f"limits={limits!r} is not a dict of limits, such as "
+            "{'true_positive_rate_gap': 0.05}."
+        )
     found = []
     for name, value in (limits or {}).items():
-        low, high = limit_band(name, str(value))
+        pair = isinstance(value, list | tuple) and len(value) == 2
+        low, high = limit_band(name, ":".join(map(str, value)) if pair else str(value))  # type: ignore[call-overload]
         if not (isfinite(low) and isfinite(high)):
             raise UsageError(
                 f"limit {name}={value} has no end on one side, so nothing could be judged. "

@@ -111,6 +111,9 @@ class Rows:
         changed = type(self).block((len(self),), **columns)
         return type(self)({**self.columns, **{name: changed.columns[name] for name in columns}})
 
+    def __repr__(self) -> str:
+        return f"<{len(self):,} result rows; .to_frame() shows them as a table>"
+
     def to_frame(self) -> Any:
         """The rows as a Polars data frame with fixed columns."""
         import polars as pl
