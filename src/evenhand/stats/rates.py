@@ -4,14 +4,13 @@ Every array function broadcasts, takes real-valued (effective) counts and the cr
 so that a family interval is the same formula with a larger `z`. Undefined is NaN.
 """
 
-from collections.abc import Callable
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import betainc, gammaln, ndtr
 
 from evenhand.errors import UsageError
 from evenhand.stats.estimate import Estimate, FloatArray, critical, number
+from evenhand.stats.score_roots import LOG_END, beyond, bisect, ratio_score, secant
 
 Interval = tuple[FloatArray, FloatArray]
 
@@ -148,7 +147,7 @@ def miettinen_nurminen(
 
     def rejected(candidate: FloatArray) -> FloatArray:
         variance = miettinen_nurminen_variance(k1, n1, k2, n2, gap=candidate)
-        return _beyond(gap - candidate, variance, z)
+        return beyond(gap - candidate, variance, z)
 
     inside, outside = np.stack([gap, gap]), np.stack([-np.ones_like(gap), np.ones_like(gap)])
     low, high = bisect(rejected, inside, outside)
@@ -199,80 +198,32 @@ def koopman(
     """
     k1, n1, k2, n2, z = np.broadcast_arrays(*_arrays(hits, n, hits_reference, n_reference, z))
     with np.errstate(all="ignore"):
-        centre = np.clip(np.log(k1 / n1 / (k2 / n2)), -_LOG_END, _LOG_END)
+        centre = np.clip(np.log(k1 / n1 / (k2 / n2)), -LOG_END, LOG_END)
     # With neither side a hit nothing is rejected; any centre will do.
     centre = np.where((k1 <= 0) & (k2 <= 0), 0.0, centre)
     with np.errstate(all="ignore"):
         # Katz's limits with half a case added: a start close to the end.
         width = z * np.sqrt(1 / (k1 + 0.5) + 1 / (k2 + 0.5) - 1 / (n1 + 1) - 1 / (n2 + 1))
-    width = np.where(np.isfinite(width), np.minimum(width, _LOG_END), _LOG_END)
+    width = np.where(np.isfinite(width), np.minimum(width, LOG_END), LOG_END)
     sides = np.array([-1.0, 1.0]).reshape(2, *([1] * centre.ndim))
-    guess = np.clip(centre + sides * width, -_LOG_END, _LOG_END)
+    guess = np.clip(centre + sides * width, -LOG_END, LOG_END)
     defined = (n1 > 0) & (n2 > 0)
     wanted = np.stack([defined & (k1 > 0), defined & (k2 > 0)])
-    found, solved = _secant(k1, n1, k2, n2, z, centre=centre, guess=guess)
+    found, solved = secant(k1, n1, k2, n2, z, centre=centre, guess=guess)
     rest = wanted & ~solved
     if rest.any():
         # Small counts bend the score, or pin a rate at 1: there the limit is bracketed.
         c1, m1, c2, m2, q, middle, end = (
             np.broadcast_to(part, rest.shape)[rest]
-            for part in (k1, n1, k2, n2, z, centre, sides * _LOG_END)
+            for part in (k1, n1, k2, n2, z, centre, sides * LOG_END)
         )
         found[rest] = bisect(
-            lambda x: _ratio_score(x, c1, m1, c2, m2) - q, middle, end, guess=guess[rest]
+            lambda x: ratio_score(x, c1, m1, c2, m2) - q, middle, end, guess=guess[rest]
         )
     low, high = np.exp(found)
     low = np.where(k1 <= 0, 0.0, low)
     high = np.where(k2 <= 0, np.inf, high)
     return np.where(defined, low, np.nan), np.where(defined, high, np.nan)
-
-
-def _ratio_score(
-    log_ratio: FloatArray, k1: FloatArray, n1: FloatArray, k2: FloatArray, n2: FloatArray
-) -> FloatArray:
-    """How many standard errors the rates lie from this ratio, by the restricted likelihood."""
-    with np.errstate(all="ignore"):
-        ratio = np.exp(log_ratio)
-        hits = k1 + k2
-        linear = ratio * (n1 + k2) + (k1 + n2)
-        root = np.sqrt(np.maximum(linear * linear - 4 * ratio * ((n1 + n2) * hits), 0.0))
-        # The smaller root, written so that nothing cancels.
-        p2 = np.clip(2 * hits / (linear + root), 0.0, 1.0)
-        p1 = np.clip(ratio * p2, 0.0, 1.0)
-        variance = p1 * (1 - p1) / n1 + ratio * ratio * p2 * (1 - p2) / n2
-        excess = k1 / n1 - ratio * (k2 / n2)
-        score = np.minimum(np.abs(excess) / np.sqrt(variance), 1e9)
-        return np.asarray(np.where(excess == 0, 0.0, score))
-
-
-def _secant(
-    k1: FloatArray,
-    n1: FloatArray,
-    k2: FloatArray,
-    n2: FloatArray,
-    z: FloatArray,
-    *,
-    centre: FloatArray,
-    guess: FloatArray,
-) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Log ratios where the score reaches z, and which of them are found: the score is near linear.
-
-    The score is 0 in the centre; a handful of secants from there end within rounding wherever
-    counts are not small.
-    """
-    before, before_value, point = np.broadcast_to(centre, guess.shape), -z, guess
-    outwards = np.sign(guess - before)
-    with np.errstate(all="ignore"):
-        for _ in range(_SECANTS):
-            value = _ratio_score(point, k1, n1, k2, n2) - z
-            solved = np.abs(value) <= _SOLVED
-            if solved.all():
-                break
-            slope = (point - before) / (value - before_value)
-            before, before_value, point = point, value, point - value * slope
-        # Beyond the centre, or beyond where limits are looked for, is no limit.
-        solved &= ((point - centre) * outwards > 0) & (np.abs(point) < _LOG_END)
-    return np.array(point), solved
 
 
 def agresti_min(b: ArrayLike, c: ArrayLike, n: ArrayLike, *, z: ArrayLike) -> Interval:
@@ -414,56 +365,6 @@ def paired_gap(b: float, c: float, n: float, *, level: float = 0.95) -> Estimate
         p=float(mcnemar_mid_p(b, c)),
         method="agresti-min",
     )
-
-
-def bisect(
-    rejected: Callable[[FloatArray], FloatArray],
-    inside: FloatArray,
-    outside: FloatArray,
-    *,
-    guess: FloatArray | None = None,
-) -> FloatArray:
-    """Where `rejected` turns positive between a point inside an interval and one outside.
-
-    A point inside all the way to the end gives the end. Secants with the Illinois safeguard and
-    a halving every fourth step: a dozen evaluations where plain halving takes fifty.
-    """
-    value_inside, value_outside = rejected(inside), rejected(outside)
-    point = outside if guess is None else guess
-    before = np.zeros(point.shape)
-    done = np.zeros(point.shape, dtype=bool)
-    for step in range(_MOST_STEPS):
-        value = rejected(point)
-        out = value > 0
-        # A side that stays put twice counts half, so that the next secant moves away from it.
-        side = np.where(out, 1.0, -1.0)
-        weight = np.where(side == before, 0.5, 1.0)
-        value_inside = np.where(out, value_inside * weight, value)
-        value_outside = np.where(out, value, value_outside * weight)
-        inside, outside = np.where(out, inside, point), np.where(out, point, outside)
-        before = side
-        narrow = np.abs(outside - inside) <= _CLOSE * np.maximum(1.0, np.abs(point))
-        done |= narrow | (np.abs(value) <= _CLOSE) | ~np.isfinite(point)
-        if done.all():
-            break
-        with np.errstate(all="ignore"):
-            share = value_inside / (value_inside - value_outside)
-        halve = (step % 4 == 3) | ~((share > 0) & (share < 1))
-        point = np.where(done, point, inside + np.where(halve, 0.5, share) * (outside - inside))
-    return point
-
-
-def _beyond(excess: FloatArray, variance: FloatArray, z: ArrayLike) -> FloatArray:
-    """How many standard errors an excess lies beyond z; the score is near linear, so secants do."""
-    with np.errstate(all="ignore"):
-        score = np.abs(excess) / np.sqrt(variance)
-    return np.asarray(np.where(excess == 0, 0.0, np.minimum(score, 1e9)) - z)
-
-
-# Ratios are looked for between exp(−30) and exp(30).
-_MOST_STEPS, _CLOSE = 200, 1e-13
-_SECANTS, _SOLVED = 6, 1e-10
-_LOG_END = 30.0
 
 
 def _arrays(*values: ArrayLike) -> tuple[FloatArray, ...]:

@@ -7,7 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtrc, ndtr
 
 from evenhand.stats.estimate import FloatArray
-from evenhand.stats.rates import bisect, miettinen_nurminen_variance
+from evenhand.stats.rates import miettinen_nurminen_variance
+from evenhand.stats.score_roots import bisect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
