@@ -176,9 +176,9 @@ def run(rows: int = ROWS) -> list[str]:
         f"{count['theirs']:.1f} | {count['ours']:.1f} | {count['theirs'] / count['ours']:.1f} | "
         "≥ 2 |",
         "",
-        f"Relative to scikit-learn's, the fit's objective is {fit['excess']:+.1e} in the class that "
-        f"comes off worst (asked for: at most 1e-4); its peak memory {fit['peak']:.1f} GB (asked "
-        "for: 4).",
+        f"Relative to scikit-learn's, the fit's objective is {fit['excess']:+.1e} in the class "
+        f"that comes off worst (asked for: at most 1e-4); its peak memory {fit['peak']:.1f} GB "
+        "(asked for: 4).",
         "",
         f"Norm scorers on vectors of {scorers['rows']:,} simulated biographies: one "
         f"{scorers['one']:.1f} s, the {scorers['scorers']} without their class's words "
