@@ -58,7 +58,7 @@ def wrapped(title: str, width: int) -> str | list[str]:
     return [title[:middle], title[middle + 1 :]] if middle > 0 else title
 
 
-def round_domain(values: Iterable[float], *, steps: int = 6) -> list[float]:
+def round_domain(values: Iterable[float], *, steps: int = 8) -> list[float]:
     """The ends of an axis around values, at round numbers; a little room around a single one.
 
     Computed here and not by the renderer, because names are placed by it as well.

@@ -11,7 +11,7 @@ from evenhand.findings.sentences import TAGS, base_of, plural, row_sentence, wor
 from evenhand.findings.verdict import cases_needed
 from evenhand.lenses.catalogue import CATALOGUE, RATES
 from evenhand.report.forests import interval_text, value_text
-from evenhand.report.labels import listed, short, spoken
+from evenhand.report.labels import listed, opening, short, spoken
 from evenhand.report.sections.thresholds import implied_cost
 from evenhand.report.view import Row, View, after, by_size, headline
 
@@ -195,7 +195,7 @@ def _who(view: View) -> str:
     ]
     told = f"Findings go to the {'; '.join(parts)}." if parts else ""
     review = [
-        f"{_opening(spoken(one.get('decided_by')) or 'nobody named')} looks at the choice again by "
+        f"{opening(spoken(one.get('decided_by')) or 'nobody named')} looks at the choice again by "
         f"{one['review_by']}."
         for one in (charter.get("choices") or [])[:1]
         if one.get("review_by")
@@ -221,7 +221,7 @@ def _side(view: View, worst: tuple[Mapping[str, Any], Row] | None) -> dict[str, 
     groups = len({(row["group"], row["norm"]) for row in rows}) > 1
     keys = (["class"] if classes else []) + (["group"] if groups or not classes else [])
     return {
-        "caption": words(rows[0]["measure"]).capitalize(),
+        "caption": opening(words(rows[0]["measure"])),
         "rows": [
             {
                 "name": ", ".join(short(row[key] or row["attribute"], most=26) for key in keys),
@@ -262,8 +262,3 @@ def _cards(view: View) -> list[dict[str, Any]]:
         }
         for one in shown[:MOST_CARDS]
     ]
-
-
-def _opening(words: str) -> str:
-    """Words as a sentence begins."""
-    return words[:1].upper() + words[1:]

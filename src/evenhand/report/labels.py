@@ -26,6 +26,16 @@ def spoken(name: Any) -> str:
     return _SPOKEN.get(str(name), " ".join(printable(str(name)).split()) or "(empty)")
 
 
+def opening(words: str) -> str:
+    """Words as a sentence begins; what is in capitals stays so.
+
+    Examples:
+        >>> opening("gap RMS"), opening("")
+        ('Gap RMS', '')
+    """
+    return words[:1].upper() + words[1:]
+
+
 def short(name: Any, *, most: int = MOST) -> str:
     """A name of at most this many characters.
 

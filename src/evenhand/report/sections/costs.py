@@ -5,7 +5,7 @@ from typing import Any
 
 from evenhand.charter.words import percent, plain_number
 from evenhand.report.blocks import Block, folded, section, sentences, table
-from evenhand.report.labels import cell, listed, spoken
+from evenhand.report.labels import cell, listed, opening, spoken
 from evenhand.report.view import View
 
 _OUTCOMES = {
@@ -93,7 +93,7 @@ def _catalogue(charter: Mapping[str, Any]) -> Block:
     rows = []
     for one in charter["catalogue"]:
         named = system.get(one["outcome"])
-        outcome = named[0].capitalize() if named else _OUTCOMES.get(one["outcome"], one["outcome"])
+        outcome = opening(named[0]) if named else _OUTCOMES.get(one["outcome"], one["outcome"])
         who = spoken(one["borne_by"])
         if one.get("group"):
             who += f" ({one['attribute']} = {spoken(one['group'])})"

@@ -6,7 +6,7 @@ from typing import Any
 from evenhand.findings.sentences import words
 from evenhand.report.blocks import Block, figure, slug
 from evenhand.report.forests import interval_text, numbers_table, rows_csv, value_text
-from evenhand.report.labels import short
+from evenhand.report.labels import opening, short
 from evenhand.report.palette import SERIES, SERIES_SHAPES
 from evenhand.report.view import Row, View, by_size
 
@@ -73,7 +73,7 @@ def _truth_that_errs(view: View, lens: str, attribute: str, measures: Sequence[s
         known = {row["group"] for row in mended}
         plain = [r for r in view.whole(lens, measure, attribute=attribute) if r["group"] in known]
         series = {"As recorded": _by_group(plain), "Label error taken out": _by_group(mended)}
-        charts.append((words(measure).capitalize(), series))
+        charts.append((opening(words(measure)), series))
         every += [*plain, *mended]
     if not charts:
         return []

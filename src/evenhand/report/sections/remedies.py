@@ -13,7 +13,7 @@ from evenhand.report.blocks import (
     slug,
     table,
 )
-from evenhand.report.labels import cell, listed, short, spoken
+from evenhand.report.labels import cell, listed, opening, short, spoken
 from evenhand.report.palette import OUTSIDE, PLAIN, WITHIN
 from evenhand.report.sections.ledger_rows import (
     COLUMNS,
@@ -135,7 +135,7 @@ def _pareto(name: str, rows: Sequence[Line], *, alone: bool) -> list[Block]:
             }
         )
     where = "" if alone or not name else f", on {named(name)}"
-    title = f"{spelled(quality).capitalize()} against {spelled(gap)}{where}"
+    title = f"{opening(spelled(quality))} against {spelled(gap)}{where}"
     kinds = [kind for kind in KINDS if any(point["kind"] == kind for point in points)]
     columns = ("Remedy", spelled(quality), "Interval", spelled(gap), "Interval ", "On the front")
     body = [
@@ -158,8 +158,8 @@ def _pareto(name: str, rows: Sequence[Line], *, alone: bool) -> list[Block]:
                     "kind": "scatter",
                     "points": points,
                     "kinds": {kind: KINDS[kind][:2] for kind in KINDS},
-                    "x_axis": f"{spelled(gap).capitalize()} (left is better)",
-                    "y_axis": f"{spelled(quality).capitalize()} (up is better)",
+                    "x_axis": f"{opening(spelled(gap))} (left is better)",
+                    "y_axis": f"{opening(spelled(quality))} (up is better)",
                     "named": 14,
                     "title": title,
                 }

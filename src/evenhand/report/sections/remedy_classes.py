@@ -5,7 +5,7 @@ from typing import Any
 
 from evenhand.findings.sentences import number, signed
 from evenhand.report.blocks import Block, figure, folded, slug, table
-from evenhand.report.labels import cell, listed, short
+from evenhand.report.labels import cell, listed, opening, short
 from evenhand.report.palette import SERIES, SERIES_SHAPES
 from evenhand.report.sections.ledger_rows import (
     CLASS_GAPS,
@@ -37,10 +37,14 @@ def by_class(
     for i, name in enumerate(shown):
         held = [row for row in classes if representation(row) == name]
         groups = list(dict.fromkeys(row.get("group") for row in held))
+        on = f", on {named(name)}" if name and shown[1:] else ""
         for g, group in enumerate(groups):
             mine = [row for row in held if row.get("group") == group]
-            drawn = [*strips_figure(name, mine, front), *norms_figure(name, mine, front, slopes)]
-            drawn += training_figure(name, mine)
+            drawn = [
+                *strips_figure(name, mine, front, on),
+                *norms_figure(name, mine, front, on, slopes),
+            ]
+            drawn += training_figure(name, mine, on)
             if i == g == 0:
                 blocks += drawn
             elif len(more) + len(drawn) <= MOST_MORE:
@@ -53,7 +57,7 @@ def by_class(
     return [*blocks, *([folded(told, more)] if more else [])]
 
 
-def strips_figure(name: str, rows: Sequence[Line], front: set[Any]) -> list[Block]:
+def strips_figure(name: str, rows: Sequence[Line], front: set[Any], on: str) -> list[Block]:
     """Gaps by class on each remedy's line, with the baseline's outliers followed."""
     gap = first_present(rows, CLASS_GAPS)
     if gap is None:
@@ -71,7 +75,7 @@ def strips_figure(name: str, rows: Sequence[Line], front: set[Any]) -> list[Bloc
     group = short(mine[0].get("group"), most=24) or "the group"
     title = (
         f"Gaps of {group} for {listed(list(names.values()))}, largest without a remedy, followed"
-        f"{_on(name)}"
+        f"{on}"
     )
     lines = [
         {
@@ -93,7 +97,7 @@ def strips_figure(name: str, rows: Sequence[Line], front: set[Any]) -> list[Bloc
                     "kind": "strips",
                     "rows": lines,
                     "followed": list(names.values()),
-                    "axis": spelled(gap).capitalize(),
+                    "axis": opening(spelled(gap)),
                     "title": title,
                 }
             ],
@@ -111,7 +115,9 @@ def strips_figure(name: str, rows: Sequence[Line], front: set[Any]) -> list[Bloc
     ]
 
 
-def norms_figure(name: str, rows: Sequence[Line], front: set[Any], slopes: Slopes) -> list[Block]:
+def norms_figure(
+    name: str, rows: Sequence[Line], front: set[Any], on: str, slopes: Slopes
+) -> list[Block]:
     """Share against correlation in every class, one small chart a remedy."""
     share, r = first_present(rows, SHARES), first_present(rows, ("norm_correlation",))
     if share is None or r is None:
@@ -127,8 +133,7 @@ def norms_figure(name: str, rows: Sequence[Line], front: set[Any], slopes: Slope
     mine = [row for remedy in remedies for row in mine if row.get("remedy") == remedy]
     slope = {one: slopes.get((name, one, mine[0].get("group"))) for one in order}
     title = _flattest(slope, group, base={row["remedy"] for row in mine if is_baseline(row)})
-    title += _on(name)
-    bound = max((abs(row[r]) for row in mine), default=1.0)
+    title += on
     charts = [
         {
             "kind": "scatter",
@@ -145,7 +150,7 @@ def norms_figure(name: str, rows: Sequence[Line], front: set[Any], slopes: Slope
             "x_format": "%",
             "x_domain": [0, 1],
             "y_axis": "Correlation with the norm",
-            "y_domain": [-bound, bound],
+            "y_domain": [-1, 1],
             "y_zero": 0.0,
             "title": short(one)
             + (f": slope {signed(slope[one])}" if slope[one] is not None else ""),
@@ -188,11 +193,7 @@ def _flattest(slope: Mapping[str, float | None], group: str, *, base: set[str]) 
     )
 
 
-def _on(name: str) -> str:
-    return f", on {named(name)}" if name else ""
-
-
-def training_figure(name: str, rows: Sequence[Line]) -> list[Block]:
+def training_figure(name: str, rows: Sequence[Line], on: str) -> list[Block]:
     """Gaps without a remedy against the group's share of the class in training."""
     gap = first_present(rows, CLASS_GAPS)
     base = [
@@ -207,7 +208,7 @@ def training_figure(name: str, rows: Sequence[Line]) -> list[Block]:
     if gap is None or len(mine) < 3:
         return []
     group = short(mine[0].get("group")) or "the group"
-    title = f"Gaps without a remedy beside the share of {group} in training{_on(name)}"
+    title = f"Gaps without a remedy beside the share of {group} in training{on}"
     ranked = sorted(mine, key=lambda row: -abs(row[gap]))
     points = [
         {
@@ -230,7 +231,7 @@ def training_figure(name: str, rows: Sequence[Line]) -> list[Block]:
                     "points": points,
                     "x_axis": f"Share of {group} among the training rows of the class",
                     "x_format": "%",
-                    "y_axis": spelled(gap).capitalize(),
+                    "y_axis": opening(spelled(gap)),
                     "y_zero": 0.0,
                     "title": title,
                 }

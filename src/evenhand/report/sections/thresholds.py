@@ -7,7 +7,7 @@ from evenhand.findings.cost_sentences import times
 from evenhand.findings.sentences import number, plural
 from evenhand.report.blocks import Block, as_csv, figure, folded, section, slug, table
 from evenhand.report.forests import forest_figure, numbers_table, rows_csv
-from evenhand.report.labels import cell, listed, short
+from evenhand.report.labels import cell, listed, opening, short
 from evenhand.report.palette import INK, SERIES
 from evenhand.report.sections.bandwidths import sensitivity
 from evenhand.report.view import Row, View, by_size, headline, with_findings
@@ -79,7 +79,7 @@ def _against_band(rows: Sequence[Row]) -> str | None:
     if outside:
         verb = "lies" if len(outside) == 1 else "lie"
         told = f"{listed(outside)} {verb} outside the agreed band"
-        told = told[:1].upper() + told[1:]
+        told = opening(told)
     else:
         told = "No group lies surely outside the agreed band"
     if not open_:

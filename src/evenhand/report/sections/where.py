@@ -78,7 +78,7 @@ def _calibration(view: View, attribute: str) -> list[Block]:
     rows = [
         row
         for row in view.where(LENS, measure="calibration", attribute=attribute)
-        if row["value"] is not None and _BIN.search(str(row["stratum"]))
+        if row["value"] is not None and str(row["stratum"]).startswith("score ")
     ]
     if len({row["class"] for row in rows}) != 1:
         return []
