@@ -22,6 +22,7 @@ from evenhand.mitigation.equal_rates import (
     equal_implied_thresholds,
     equal_true_positive_rates,
 )
+from evenhand.mitigation.ledger_task import Fitted
 from evenhand.mitigation.thresholds import GroupThresholds
 from evenhand.models.linear import LogisticClassifier
 from evenhand.stats.implied import implied_thresholds
@@ -369,3 +370,64 @@ def test_group_remedies_follow_scikit_learn():
     np.testing.assert_allclose(model.estimators_["f"].coef_, alone.coef_)
     cuts = clone(GroupThresholds(LogisticClassifier(), randomised=False))
     assert cuts.get_params()["estimator__C"] == 1.0
+
+
+def few_positives(seed):
+    """Eight classes of one group-wise bias; a validation set with a handful of rows in a cell."""
+    rng = np.random.default_rng(seed)
+
+    def draw(rows):
+        truth, group = rng.integers(0, 8, rows), np.array(["f", "m"])[rng.integers(0, 2, rows)]
+        logits = rng.normal(size=(rows, 8)) + 2.5 * np.eye(8)[truth] - 1.2
+        logits += 0.5 * (group == "m")[:, None]
+        return 1 / (1 + np.exp(-logits)), truth, group
+
+    return draw(140), draw(6000)
+
+
+def test_shrunken_cuts_leave_smaller_gaps_on_other_people():
+    """About nine rows set a cut: as they are, cuts add more noise than the bias they take."""
+    gaps = {}
+    for shrinkage in (0.0, 10.0):
+        for seed in range(8):
+            (s, y, g), (test_s, test_y, test_g) = few_positives(seed)
+            cuts = GroupThresholds(shrinkage=shrinkage).fit(s, y, group=g)
+            judged = cuts.true_positive_rates(test_s, test_y, group=test_g).gap
+            gaps.setdefault(shrinkage, []).append(np.sqrt(np.mean(judged**2)))
+            fitted = np.nanmax(cuts.rates_.gap)
+            assert fitted < 1e-9 if not shrinkage else fitted > 0.01
+    assert np.mean(gaps[10.0]) < 0.9 * np.mean(gaps[0.0])
+    assert sum(b < a for a, b in zip(gaps[0.0], gaps[10.0], strict=True)) >= 7
+
+
+def test_shrinkage_by_hand():
+    # Target 11/17, so of her 8 positive rows 5.18: the cut is her sixth score, 0.33. The
+    # threshold ½ has log-odds 0, so with k = 8 half of logit(0.33) = −0.70819 is kept: 0.41239.
+    scores, group = oracle_rows()
+    cuts = GroupThresholds(shrinkage=8).fit(scores, [1] * 17 + [0], group=group)
+    plain = GroupThresholds().fit(scores, [1] * 17 + [0], group=group)
+    she = cuts.groups_.index("she")
+    assert plain.cuts_[1, she] == 0.33
+    assert cuts.cuts_[1, she] == pytest.approx(0.41239, abs=1e-5)
+    assert cuts.shares_[1, she] == 1.0
+    assert cuts.notes_[0].startswith(
+        "Cuts set by n positive rows go n ÷ (n + 8) of the way from 0.5; a gap of up to "
+    )
+    wide = GroupThresholds(shrinkage=8, threshold=5.0)
+    wide.fit(np.stack([-scores, 10 * scores], axis=1), [1] * 17 + [0], group=group)
+    raw = GroupThresholds(threshold=5.0)
+    raw.fit(np.stack([-scores, 10 * scores], axis=1), [1] * 17 + [0], group=group)
+    assert wide.cuts_[1, she] == pytest.approx(5 + (raw.cuts_[1, she] - 5) / 2)
+    for bad in (-1, float("nan")):
+        with says(UsageError, f"shrinkage={bad} is not a number of rows of 0 or more, such as 10."):
+            GroupThresholds(shrinkage=bad).fit(scores, [1] * 17 + [0], group=group)
+
+
+def test_the_ledger_decides_as_the_thresholds_do():
+    """Of the accepted classes the highest score; distances above the cuts are no scale at all."""
+    X, truth, group = groups_with_bias(2000)
+    model = LogisticClassifier().fit(X[:1000], truth[:1000])
+    cuts = GroupThresholds(model, randomised=False)
+    cuts.fit(X[1000:], truth[1000:], group=group[1000:])
+    decided = Fitted(model=model, cuts=cuts).decide(model.class_probabilities(X), group=group)
+    np.testing.assert_array_equal(model.classes_[decided], cuts.predict(X, group=group))

@@ -163,11 +163,11 @@ class Fitted:
         return table
 
     def decide(self, scores: FloatArray, *, group: Any = None) -> Codes:
-        """Number of the class decided for: the largest score, or furthest above its cut."""
+        """Number of the class decided for: the largest score, of those above their cuts if any."""
         if self.cuts is None:
             return np.asarray(scores.argmax(axis=1), dtype=np.intp)
-        above = scores - self._cuts(self.cuts.cuts_, group)
-        return np.asarray(above.argmax(axis=1), dtype=np.intp)
+        taken = self.accepts(scores, group=group) >= 0.5
+        return np.asarray(np.where(taken, 1 + scores, scores).argmax(axis=1), dtype=np.intp)
 
     def accepts(self, scores: FloatArray, *, group: Any = None) -> FloatArray:
         """Probability of accepting each row for each class, class by class."""

@@ -105,7 +105,7 @@ def _reweighed_augmented(task: Task) -> Fitted:
 def _thresholds(task: Task) -> Fitted:
     model = task.baseline()
     rows = task.texts.rows.validation
-    cuts = GroupThresholds(model, seed=task.seed)
+    cuts = GroupThresholds(model, shrinkage=10, seed=task.seed)
     cuts.fit(task.features(rows), task.truth_of(rows), group=task.groups_of(rows))
     return Fitted(model=model, cuts=cuts, notes=tuple(cuts.notes_))
 

@@ -5,6 +5,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, logit
 
 from evenhand.errors import UsageError, nearest
 from evenhand.mitigation.cells import Codes, coded, several
@@ -53,7 +54,9 @@ class GroupThresholds(Remedy):
     `cost_ratio` asks. Scores are left as they are, and so is every rank correlation with them.
     Decisions (`decide`) are made class by class; `predict` takes the accepted class with the
     highest score. Without an estimator, X are the scores themselves. `notes_` names cells with
-    fewer than ten positive rows: a cut set by so few says little about anybody else.
+    fewer than ten positive rows: a cut set by so few says little about anybody else. With
+    `shrinkage` k a cut set by n positive rows goes n ÷ (n + k) of the way from `threshold`: rates
+    are then no longer equal on the fitting rows, and nearer to it on others.
 
     Examples:
         >>> scores = np.array([0.9, 0.4, 0.3, 0.8, 0.7, 0.2])
@@ -75,6 +78,7 @@ class GroupThresholds(Remedy):
         cost_ratio: float | None = None,
         threshold: float = 0.5,
         randomised: bool = True,
+        shrinkage: float = 0.0,
         bandwidth: float | None = None,
         seed: int = 0,
     ) -> None:
@@ -83,6 +87,7 @@ class GroupThresholds(Remedy):
         self.cost_ratio = cost_ratio
         self.threshold = threshold
         self.randomised = randomised
+        self.shrinkage = shrinkage
         self.bandwidth = bandwidth
         self.seed = seed
 
@@ -97,6 +102,10 @@ class GroupThresholds(Remedy):
             raise UsageError(
                 "criterion='implied_threshold' needs a cost ratio. "
                 "Give cost_ratio=, the cost of one false negative in false positives."
+            )
+        if not (np.isfinite(self.shrinkage) and self.shrinkage >= 0):
+            raise UsageError(
+                f"shrinkage={self.shrinkage} is not a number of rows of 0 or more, such as 10."
             )
         names, labels = coded(y, argument="truth")
         scores = self._scores(X)
@@ -143,9 +152,26 @@ class GroupThresholds(Remedy):
             s, truth=own, group=group, threshold=self.threshold, randomised=self.randomised
         )
         self.cuts_[c], self.shares_[c], self.targets_[c] = cuts.cut, cuts.share, cuts.target
+        if self.shrinkage:
+            self.cuts_[c] = self._shrunk(cuts.cut, cuts.n, odds=bool(((s >= 0) & (s <= 1)).all()))
+            self.shares_[c] = 1.0
         self.notes_ += [f"{name}: {each}" for each in cuts.notes]
 
+    def _shrunk(self, cut: FloatArray, n: NDArray[np.int64], *, odds: bool) -> FloatArray:
+        """Cuts nearer to the common threshold, the fewer rows set them; in odds where they can."""
+        kept = n / (n + self.shrinkage)
+        if not (odds and 0 < self.threshold < 1):
+            return np.asarray(self.threshold + kept * (cut - self.threshold))
+        level = logit(self.threshold)
+        return np.asarray(expit(level + kept * (logit(np.clip(cut, 1e-9, 1 - 1e-9)) - level)))
+
     def _note_small(self) -> None:
+        gaps = self.rates_.gap[np.isfinite(self.rates_.gap)]
+        if self.shrinkage and self.criterion == "true_positive_rate" and gaps.size:
+            self.notes_.append(
+                f"Cuts set by n positive rows go n ÷ (n + {self.shrinkage:g}) of the way from "
+                f"{self.threshold:g}; a gap of up to {gaps.max():.2f} remains on the fitting rows."
+            )
         n = self.rates_.n
         few = [
             f"{self.classes_[c]} of {self.groups_[g]} ({n[c, g]})"
