@@ -394,3 +394,16 @@ def test_gap_of_areas_with_weights_is_newcombes() -> None:
     gap = first.value - second.value
     assert low == pytest.approx(gap - np.hypot(first.value - a, d - second.value))
     assert high == pytest.approx(gap + np.hypot(b - first.value, second.value - c))
+
+
+def test_scores_of_one_cluster_say_why_they_have_no_interval(table) -> None:
+    lone = table.with_columns(cluster=pl.when(pl.col("group") == "c").then(-1).otherwise("cluster"))
+    rows = audited(lone, cluster="cluster")
+    for measure in ("calibration_slope", "calibration_intercept"):
+        where = {"measure": measure, "class_": "1", "group": "c"}
+        assert one(rows, **where) is not None
+        assert one(rows, "low", **where) is None
+        reason = "no interval: all cases in the group are one cluster"
+        assert one(rows, "undefined", **where) == reason
+    curve = list(rows.where(measure="calibration", class_="1", group="c"))
+    assert {row["undefined"] for row in curve if row["n"]} == {reason}

@@ -456,3 +456,36 @@ def test_classes_move_together_as_the_counts_say(size) -> None:
             found = class_covariance(counts, rate)
             assert found == pytest.approx(expected, abs=1e-15, nan_ok=True)
             assert np.isnan(found[3]).all()
+
+
+def test_rows_of_one_cluster_say_why_they_have_no_interval() -> None:
+    rng = np.random.default_rng(2)
+    n = 300
+    group = np.array(["a", "b", "c"])[np.repeat([0, 1, 2], [140, 140, 20])]
+    table = {
+        "group": group,
+        "truth": rng.integers(0, 2, n),
+        "decision": rng.integers(0, 2, n),
+        # c's rows are all one labeler's.
+        "labeler": np.where(group == "c", 99, rng.integers(0, 12, n)),
+    }
+    rows = audited(table, cluster="labeler", reference="a")
+    own = {"class_": "1", "group": "c"}
+    alone = "no interval: all cases in the group are one cluster"
+    for measure in ("selection_rate", "selection_rate_gap", "selection_rate_ratio"):
+        more = {} if measure == "selection_rate" else {"reference": "a"}
+        assert one(rows, measure=measure, **own, **more) is not None
+        assert one(rows, "low", measure=measure, **own, **more) is None
+        assert one(rows, "undefined", measure=measure, **own, **more) == alone
+    other = {"class_": "1", "group": "b", "reference": "c", "measure": "selection_rate_gap"}
+    turned = audited(table, cluster="labeler", reference="c")
+    reference = "no interval: all cases in the reference are one cluster"
+    assert one(turned, "undefined", **other) == reference
+    # To the others together c adds what one case would, so that their interval stays.
+    rest = {"class_": "1", "group": "b", "reference": "<rest>", "measure": "selection_rate_gap"}
+    assert one(rows, "undefined", **rest) is None
+    without = audited(
+        pl.DataFrame(table).filter(pl.col("group") != "c"), cluster="labeler", reference="<rest>"
+    )
+    width = one(rows, "high", **rest) - one(rows, "low", **rest)
+    assert width > one(without, "high", **rest) - one(without, "low", **rest)

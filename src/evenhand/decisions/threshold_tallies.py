@@ -175,7 +175,7 @@ def is_squeezed(counts: FloatArray, bins: int) -> bool:
     A closer look tells which.
     """
     inner = _inner(counts).size
-    return 0 < inner <= bins // 10 and np.count_nonzero(counts) > 2
+    return 0 < inner <= bins // 10 and int(np.count_nonzero(counts)) > 2
 
 
 def _inner(counts: FloatArray) -> NDArray[np.intp]:

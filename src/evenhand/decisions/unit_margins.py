@@ -90,6 +90,7 @@ def whole_cells(bandwidths: FloatArray) -> FloatArray | None:
 def near_sums(tallied: Margins, strata: Sequence[int], bandwidths: FloatArray) -> LocalSums:
     """Sums of the local fit at bandwidths of whole cells, for the groups of these strata."""
     assert tallied.totals is not None
+    assert tallied.middles is not None
     counts = np.concatenate([tallied.histogram(k).counts for k in strata])
     totals = np.concatenate([tallied.totals[k] for k in strata])
     moments, inside = cell_moments(
@@ -115,7 +116,10 @@ def _gathered(
     """The engine's answer as arrays by (stratum, group, cell, truth)."""
     below, cells = ceil(cut * LARGE_BINS), floor((1 - cut) * LARGE_BINS) + 1
     cells += below
-    raw = {"n": columns["n"], "score": [0.0 if v is None else v for v in columns["score"]]}
+    raw: dict[str, Sequence[float]] = {
+        "n": columns["n"],
+        "score": [0.0 if v is None else v for v in columns["score"]],
+    }
     tally = Tally.of({k: columns[k] for k in (*keys, "y", "bin")}, raw)
     named = decisions.name_groups(tally, attribute)
     group = named.codes["group"]

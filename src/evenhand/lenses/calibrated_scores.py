@@ -9,6 +9,7 @@ from scipy.special import ndtr, stdtrit
 from evenhand.decisions.roles import Attribute
 from evenhand.decisions.score_tallies import BINS
 from evenhand.decisions.tally import Tally
+from evenhand.lenses.compare_groups import NOBODY, ONE_CLUSTER, WEIGHTLESS
 from evenhand.lenses.lens import Options
 from evenhand.lenses.rows import Rows, choose, words
 from evenhand.lenses.score_cells import ScoreCells
@@ -19,8 +20,6 @@ from evenhand.stats.rates import wilson
 from evenhand.stats.weights import clustered_rate, weighted_rate
 
 CURVE_BINS = 10
-NOBODY = "no cases in the group"
-WEIGHTLESS = "all cases in the group have weight 0"
 
 
 def calibration_rows(bins: Tally, attribute: Attribute, name: str, options: Options) -> list[Rows]:
@@ -69,7 +68,9 @@ def _curve(cells: ScoreCells, same: dict[str, Any], level: float) -> Rows:
         family_high=family_high,
         n=n,
         method=cells.method("wilson"),
-        undefined=choose(n == 0, NOBODY, choose(mass > 0, None, WEIGHTLESS)),
+        undefined=choose(
+            n == 0, NOBODY, choose(mass > 0, choose(np.isnan(low), ONE_CLUSTER), WEIGHTLESS)
+        ),
     )
 
 
@@ -121,8 +122,8 @@ def _lines(cells: ScoreCells, same: dict[str, Any], level: float) -> list[Rows]:
     elif cells.kind == "weighted":
         extra["squares"] = cells.dense(["bin"], "w2") * scale**2
     line = recalibrate(bounded_logit(mean), hits=yes * scale, n=mass * scale, **extra)
-    q = bonferroni(level, members=len(cells.groups))
-    z, q = (_student(value, degrees) for value in (critical(level), q))
+    family = bonferroni(level, members=len(cells.groups))
+    z, q = (_student(value, degrees) for value in (critical(level), family))
     told = []
     for what, value, error in (
         ("calibration_intercept", line.in_the_large, line.in_the_large_error),
@@ -143,7 +144,7 @@ def _lines(cells: ScoreCells, same: dict[str, Any], level: float) -> list[Rows]:
                 family_high=value + q * error,
                 n=rows,
                 method=cells.method("logistic recalibration"),
-                undefined=choose(np.isfinite(value), None, reason),
+                undefined=choose(np.isfinite(value), choose(np.isnan(error), ONE_CLUSTER), reason),
             )
         )
     return told
@@ -158,7 +159,7 @@ def _clusters(
     weight = tally.sums["w" if cells.weighted else "n"][use] * scale.reshape(-1)[cell[use]]
     cluster = tally.codes["cluster"][use]
     pairs = np.unique(np.stack([cell[use], cluster], axis=1), axis=0)
-    degrees = np.bincount(pairs[:, 0], minlength=int(np.prod(shape))).reshape(shape) - 1.0
+    clusters = np.bincount(pairs[:, 0], minlength=int(np.prod(shape))).reshape(shape)
     held = ClusteredBins(
         line=cell[use],
         bin=tally.codes["bin"][use],
@@ -166,11 +167,11 @@ def _clusters(
         hits=weight * tally.codes["y"][use],
         n=weight,
     )
-    return held, degrees
+    return held, clusters.astype(np.float64) - 1.0
 
 
 def _student(z: float, degrees: FloatArray) -> FloatArray:
     """Student's critical value at the level of z; z itself without end of degrees."""
     with np.errstate(all="ignore"):
         t = -stdtrit(np.where(np.isfinite(degrees), degrees, 1.0), ndtr(-z))
-    return np.where(np.isfinite(degrees), t, z)
+    return np.asarray(np.where(np.isfinite(degrees), t, z))

@@ -16,6 +16,8 @@ NOBODY = "no cases in the group"
 NO_REFERENCE = "no cases in the reference"
 WEIGHTLESS = "all cases in the group have weight 0"
 WEIGHTLESS_REFERENCE = "all cases in the reference have weight 0"
+ONE_CLUSTER = "no interval: all cases in the group are one cluster"
+ONE_CLUSTER_REFERENCE = "no interval: all cases in the reference are one cluster"
 REFERENCE_ZERO = "the reference's rate is 0"
 # Rates that mirror another have the same law up to sign.
 MIRRORS = {"false_negative_rate": "true_positive_rate", "true_negative_rate": "false_positive_rate"}
@@ -91,7 +93,7 @@ def rate_rows(setting: Setting, rate: str, rates: GroupRates) -> Rows:
         family_high=family_high,
         n=rates.cases,
         method=_method("wilson", rates.kind),
-        undefined=_nothing(rates, NOBODY, WEIGHTLESS),
+        undefined=_lacking(rates, NOBODY, WEIGHTLESS, ONE_CLUSTER),
     )
 
 
@@ -129,8 +131,11 @@ def comparison_rows(setting: Setting, rate: str, pairing: Pairing, noise: Noise)
     counts = pairing.counts(z)
     p = miettinen_nurminen_p(*counts)
     adjusted = np.stack([benjamini_hochberg(stratum) for stratum in p])
-    theirs = _nothing(right, NO_REFERENCE, WEIGHTLESS_REFERENCE)
-    reason = choose(left.mass > 0, theirs, _nothing(left, NOBODY, WEIGHTLESS))
+    reason = choose(
+        (left.mass > 0) & ((right.mass <= 0) | ~left.unsure),
+        _lacking(right, NO_REFERENCE, WEIGHTLESS_REFERENCE, ONE_CLUSTER_REFERENCE),
+        _lacking(left, NOBODY, WEIGHTLESS, ONE_CLUSTER),
+    )
     shared = {
         "class": words(setting.classes),
         "group": words([setting.groups[i] for i in pairing.index])[:, None],
@@ -169,8 +174,8 @@ def comparison_rows(setting: Setting, rate: str, pairing: Pairing, noise: Noise)
     both = [np.stack(sides) for sides in zip(counts, pairing.counts(q))]
     critical_values = np.stack([np.full_like(q, z), q])
     (low, family_low), (high, family_high) = koopman(*both, z=critical_values)
-    undefined = choose((reason == None) & np.isnan(value), REFERENCE_ZERO, reason)  # noqa: E711
     gone = np.isnan(value)
+    undefined = choose(gone & (left.mass > 0) & (right.mass > 0), REFERENCE_ZERO, reason)
     ratio_rows = setting.block(
         shape,
         measure=f"{rate}_ratio",
@@ -214,9 +219,10 @@ def _sidak_values(setting: Setting, variance: FloatArray) -> FloatArray:
     return np.array(found).reshape(-1, 1, 1)
 
 
-def _nothing(rates: GroupRates, nobody: str, weightless: str) -> Column:
-    """Why a rate has nothing to go by, or None where it has."""
-    return choose(rates.cases == 0, nobody, choose(rates.mass > 0, None, weightless))
+def _lacking(rates: GroupRates, nobody: str, weightless: str, one_cluster: str) -> Column:
+    """Why a rate does not exist or has no interval, or None where it has both."""
+    known = choose(rates.mass > 0, choose(rates.unsure, one_cluster, None), weightless)
+    return choose(rates.cases == 0, nobody, known)
 
 
 def _method(name: str, kind: str) -> str:

@@ -32,6 +32,11 @@ class GroupRates:
     kind: str
     covariance: Callable[[int], FloatArray] | None = None
 
+    @property
+    def unsure(self) -> NDArray[np.bool_]:
+        """Where a rate has a value and nothing to tell how sure it is: its rows are one cluster."""
+        return np.asarray((self.kind == "clustered") & (self.mass > 0) & np.isnan(self.variance))
+
     def certainty(self, reference: int) -> FloatArray | float:
         """How much surer a gap to this group is than its two rates, by (stratum, group, class).
 
@@ -112,7 +117,8 @@ def rest_of(table: Confusion) -> Confusion:
 def rest_rates(table: Confusion, rate: str, *, of: GroupRates) -> GroupRates:
     """The rate of all other groups together, for every group.
 
-    With clusters the groups' variances are combined as if no cluster spanned two groups.
+    With clusters the groups' variances are combined as if no cluster spanned two groups; a group
+    whose rows are one cluster counts as one case, which is all that is known of it.
     """
     if of.kind != "clustered":
         return group_rates(rest_of(table), rate)
@@ -121,7 +127,9 @@ def rest_rates(table: Confusion, rate: str, *, of: GroupRates) -> GroupRates:
     with np.errstate(all="ignore"):
         hits = np.nan_to_num(of.value * of.mass)
         value = (hits.sum(axis=1, keepdims=True) - hits) / mass
-        spread = np.nan_to_num(of.variance * of.mass**2)
+        every = hits.sum(axis=1, keepdims=True) / of.mass.sum(axis=1, keepdims=True)
+        variances = np.where(of.unsure, every * (1 - every), of.variance)
+        spread = np.nan_to_num(variances * of.mass**2)
         variance = (spread.sum(axis=1, keepdims=True) - spread) / mass**2
         n = np.minimum(np.where(variance > 0, value * (1 - value) / variance, cases), cases)
     return GroupRates(

@@ -215,7 +215,7 @@ def clustered_delong(
     n = np.where(total > 0, kish, 0.0)
     found = Auc(
         value=area,
-        variance=np.bincount(which, moved**2, minlength=cells) * factor,
+        variance=np.asarray(np.bincount(which, moved**2, minlength=cells) * factor, np.float64),
         positives=n[:, 1],
         negatives=n[:, 0],
         degrees=clusters - 1,
