@@ -149,7 +149,8 @@ def test_more_rows_than_can_be_held_are_ranked_in_batches_of_classes(monkeypatch
     )
     counted, tally = ranks(decisions_on(data))
     assert counted.held is None
-    # 300 rows of three numbers in a class: two classes at once.
-    assert counted.batches(3) == [["nurse", "poet"], ["surgeon"]]
-    assert len(asked) == 2
+    # 300 rows of three numbers in a class, or of one: a class at once, or three.
+    assert counted.batches(3) == [["nurse"], ["poet"], ["surgeon"]]
+    assert counted.batches(1) == [["nurse", "poet", "surgeon"]]
+    assert len(asked) == 3
     same(tally, whole)

@@ -19,8 +19,8 @@ from evenhand.decisions.tally import Tally
 from evenhand.stats.estimate import FloatArray
 from evenhand.stats.rank_cells import CHUNK, CHUNK_BY_CELL, MOST_CELLS, Part, moments_of_parts
 
-# Numbers held at once. A row of two numbers takes 36 bytes while it is ranked: this many, 0.9 GB.
-MOST_NUMBERS = 50_000_000
+# Numbers held at once. A row of two takes 45 bytes while it is ranked: 20M rows, 0.9 GB.
+MOST_NUMBERS = 40_000_000
 # With 500 cells one seed in seven tells all of them apart; with 1,000, one in two thousand.
 SEEDS, BITS = 200, 16
 FEWEST_ROWS_IN_A_PART = 2**14

@@ -56,14 +56,14 @@ class NormCounts:
         return not any(self.tally.total(f"lacks:{column}") for column in ("score", *norms))
 
     def batches(self, numbers: int) -> list[list[str]]:
-        """Classes in batches of rows whose numbers can be held at once."""
+        """Classes in batches of rows that can be held at once; with their words they take twice."""
         rows = self.tally.dense(["truth"], "n")
         batches: list[list[str]] = []
         room = 0.0
         for name, many in zip(self.tally.labels["truth"], rows * numbers, strict=True):
             if not batches or many > room:
                 batches.append([])
-                room = MOST_NUMBERS
+                room = MOST_NUMBERS / 2
             batches[-1].append(name)
             room -= many
         return batches
