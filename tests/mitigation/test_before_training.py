@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from evenhand.errors import DataError, UsageError
 from evenhand.mitigation.augment import augment, counterfactual_rows, counterfactual_texts
 from evenhand.mitigation.compose import compose
+from evenhand.mitigation.ledger_sentences import direction
 from evenhand.mitigation.resample import ResampledClassifier, resample
 from evenhand.mitigation.reweigh import (
     ReweighedClassifier,
@@ -491,3 +492,40 @@ def test_an_estimator_without_weights_is_refused():
         "or resample instead of reweighing.",
     ):
         ReweighedClassifier(KNeighborsClassifier()).fit(X, truth, group=group)
+
+
+# Table 3 of the second paper, as printed: points of accuracy, gaps × 100.
+TABLE_3 = {
+    "Normal": (95.49, 7.853, 0.127, 2.569, 0.051),
+    "OS": (95.50, 6.430, 0.115, 1.590, 0.041),
+    "US": (94.79, 5.600, 0.097, 0.529, 0.011),
+    "RW": (95.26, 4.269, 0.085, 0.391, 0.010),
+    "CDA": (95.47, 7.266, 0.113, 0.207, 0.003),
+    "OS-CDA": (95.39, 5.403, 0.109, 0.130, 0.013),
+    "US-CDA": (94.73, 4.969, 0.096, 0.174, 0.007),
+    "RW-CDA": (95.43, 4.300, 0.095, 0.137, 0.008),
+}
+
+
+def ledger_cell(value, base):
+    """A cell of a ledger with one seed, as remedies are compared with the baseline."""
+    return {
+        "value": value, "difference": value - base, "difference_sd": None,
+        "low": None, "high": None, "seeds": 1, "undefined": None,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["OS", "US", "RW"])
+def test_the_derived_claims_of_the_papers_table(method):
+    # Oracle 2.10: what copies add to each statistical method, in percent of that method's gap.
+    expected = ORACLES["2.10_table3_derived"]
+    for column, name in ((1, "SG_TPR"), (2, "SG_FPR"), (3, "CG_TPR")):
+        alone, composed = TABLE_3[method][column], TABLE_3[f"{method}-CDA"][column]
+        cell = ledger_cell(composed / 100, alone / 100)
+        fell = -100 * cell["difference"] / (cell["value"] - cell["difference"])
+        assert fell == pytest.approx(expected["reduction_pct"][method][name], abs=1e-6)
+        # The ledger speaks of a change where it is a tenth of the baseline and half a point.
+        told = abs(fell) >= 10 and abs(alone - composed) >= 0.5
+        assert direction(cell) == (-1 if told else 0)
+    drop = TABLE_3["Normal"][0] - TABLE_3["US"][0]
+    assert drop == pytest.approx(expected["accuracy_drop_US"])
