@@ -4,22 +4,26 @@ import click
 
 
 @click.command("plan")
-@click.option("--rate", type=float, required=True, help="The reference's expected rate.")
-@click.option("--gap", type=float, required=True, help="The gap that should be found.")
-@click.option("--groups", type=int, default=2, show_default=True)
-@click.option("--level", type=float, default=0.95, show_default=True)
-@click.option("--power", type=float, default=0.8, show_default=True)
+@click.option("--rate", type=float, required=True, help="The rate expected of the reference: 0.1.")
+@click.option("--gap", type=float, required=True, help="The gap to be found: 0.03, or -0.03.")
+@click.option("--groups", type=int, default=2, show_default=True,
+              help="Groups in all, the reference among them.")  # fmt: skip
+@click.option("--level", type=float, default=0.95, show_default=True, help="Confidence level.")
+@click.option("--power", type=float, default=0.8, show_default=True,
+              help="Probability of finding a gap that is there.")  # fmt: skip
 def plan_command(rate: float, gap: float, groups: int, level: float, power: float) -> int:
-    """Cases needed so that a gap of this size would probably be found.
+    """Cases to collect so that a gap of this size would probably be found.
 
-    For a true positive rate, cases are people whose truth is positive: divide by their share to
-    get rows.
+    A case is a row that the rate counts: for a true positive rate one whose truth is positive, so
+    divide by their share to get rows.
     """
     from evenhand.stats.power import plan
 
     found = plan(rate, gap, groups=groups, level=level, power=power)
+    others = "the other group" if groups == 2 else f"each of the {groups - 1} other groups"
     click.echo(
-        f"{found}: enough to find a gap of {gap:+g} from a rate of {rate:g} with probability "
-        f"{power:.0%} at level {level:.0%}, all {groups} groups compared with the reference."
+        f"{found}.\nWith them a gap of {gap:+g} from a rate of {rate:g} is found with probability "
+        f"{power:g}, where {others} is compared with the reference and all comparisons together "
+        f"hold at level {level:g}."
     )
     return 0

@@ -35,6 +35,19 @@ def label(value: Any) -> str | None:
     return None if text in {"<NA>", "NaT"} else text
 
 
+def crossed_name(parts: Iterable[str]) -> str:
+    """The name of a crossed group; a star joins its values, so one within a value is quoted.
+
+    Examples:
+        >>> crossed_name(["female", "north"]), crossed_name(["a*b", "c"]), crossed_name(["a*b"])
+        ('female*north', "'a*b'*c", 'a*b')
+    """
+    listed = list(parts)
+    if len(listed) == 1:
+        return listed[0]
+    return "*".join(f"'{part}'" if "*" in part else part for part in listed)
+
+
 def ordered(labels: Iterable[str]) -> list[str]:
     """Labels in the order people expect: numbers by size, then words by name.
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 import narwhals as nw
 import numpy as np
 
-from evenhand.decisions.labels import MISSING, label, spellings
+from evenhand.decisions.labels import MISSING, crossed_name, label, spellings
 from evenhand.decisions.read import Frame, open_table, unreadable
 from evenhand.decisions.roles import REFERENCES, Attribute, Roles, find_roles, spelled
 from evenhand.decisions.tally import Tally
@@ -239,11 +239,8 @@ class Decisions:
         names: list[list[str | None]] = []
         for part, codes in zip(parts, np.unravel_index(cells, sizes)):
             labels = [*tally.labels[part], MISSING if self.roles.missing == "group" else None]
-            # A star joins the values of crossed columns, so one within a value must not.
-            if len(parts) > 1:
-                labels = [f"'{name}'" if name and "*" in name else name for name in labels]
             names.append([labels[code - 1] for code in codes])
-        joined = [None if None in cell else "*".join(map(str, cell)) for cell in zip(*names)]
+        joined = [None if None in c else crossed_name(map(str, c)) for c in zip(*names)]
         keys = Tally.of({"group": joined}, {"n": [0.0] * len(joined)})
         if len(keys.labels["group"]) > MOST_GROUPS:
             raise self._too_many(attribute.name, f"{len(keys.labels['group']):,}")

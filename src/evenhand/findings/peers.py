@@ -6,11 +6,14 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
 
+from evenhand.decisions.complete import complete_rows
+from evenhand.decisions.labels import crossed_name
 from evenhand.decisions.table import Decisions
-from evenhand.errors import DataError
+from evenhand.errors import DataError, UsageError
 from evenhand.findings.run import audit
 from evenhand.lenses.rows import Rows
 
+TOLERANCE = 1e-9
 SHARED = (
     "selection_rate",
     "true_positive_rate",
@@ -24,27 +27,38 @@ SHARED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """How far one tool's numbers lie from ours, or why it was not asked."""
+    """How far one tool's numbers lie from ours, or why it was not asked.
+
+    `furthest` says in words which number differs most, where one differs at all.
+    """
 
     tool: str
     largest: float | None
     compared: int
     why_not: str | None = None
+    furthest: str | None = None
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every number is the same up to rounding."""
+        return self.largest is not None and self.largest < TOLERANCE
 
     def __str__(self) -> str:
         if self.largest is None:
             return f"{self.tool}: {self.why_not}"
-        return (
-            f"{self.tool}: {self.compared:,} rates and gaps compared, largest difference "
-            f"{self.largest:.1e}."
-        )
+        told = f"{self.compared:,} rates and gaps, largest difference {self.largest:.1e}"
+        if self.agrees:
+            return f"{self.tool} agrees: {told}."
+        return f"{self.tool} differs: {told} ({self.furthest})."
 
 
 def verify(decisions: Decisions) -> Iterator[Check]:
-    """Recompute rates and gaps with each tool that is installed.
+    """Recompute rates and gaps with each tool that is installed, on the rows that are complete.
 
     Cells without cases are left out: ours are undefined there, and the other tools say 0.
     """
+    if decisions.roles.truth is None or decisions.roles.rule is None:
+        raise UsageError("To compare with other tools, name a truth and a decision.")
     for tool, package, rates in (
         ("Fairlearn", "fairlearn", _fairlearn),
         ("AIF360", "aif360", _aif360),
@@ -60,48 +74,41 @@ Peer = Callable[[list[int], list[int], list[str]], dict[str, dict[str, float]]]
 
 
 def _compare(tool: str, decisions: Decisions, peer: Peer) -> Check:
-    rows = audit(decisions, lenses=["statistical"], keep_small=True).rows
-    largest, compared = 0.0, 0
+    largest, compared, furthest = 0.0, 0, None
     for attribute in decisions.roles.attributes:
-        truth, decision, groups = labelled(decisions, attribute.columns)
+        plain = complete_rows(decisions, attribute)
+        rows = audit(plain, lenses=["statistical"], keep_small=True).rows
         family = rows.where(attribute=attribute.name, stratum=None)
+        truth, decision, *parts = plain.labels(attribute.columns)
+        groups = [crossed_name(map(str, part)) for part in zip(*parts)]
         for name in dict.fromkeys(family.where(measure="selection_rate")["class"]):
             theirs = peer(
                 [int(value == name) for value in truth],
                 [int(value == name) for value in decision],
                 groups,
             )
-            for ours, other in _pairs(family.where(class_=name), theirs):
-                largest = max(largest, abs(ours - other))
+            for row, other in _pairs(family.where(class_=name), theirs):
                 compared += 1
+                if abs(row["value"] - other) > largest:
+                    largest = abs(row["value"] - other)
+                    furthest = (
+                        f"{row['measure']} of '{name}', {row['group']}: ours {row['value']:.6g}, "
+                        f"theirs {other:.6g}"
+                    )
     if not compared:
         raise DataError("There is no rate that both tools define on this table.")
-    return Check(tool=tool, largest=largest, compared=compared)
+    return Check(tool=tool, largest=largest, compared=compared, furthest=furthest)
 
 
-def labelled(
-    decisions: Decisions, columns: tuple[str, ...]
-) -> tuple[list[str], list[str], list[str]]:
-    """Truth, decision and group of every complete row, as labels."""
-    if decisions.roles.truth is None or decisions.roles.rule is None:
-        raise DataError("To compare with other tools, name a truth and a decision.")
-    values = decisions.labels(columns)
-    complete = [row for row in zip(*values) if None not in row]
-    if not complete:
-        raise DataError("No row has a truth, a decision and a group.")
-    truth, decision, *parts = (list(column) for column in zip(*complete))
-    return truth, decision, ["*".join(part) for part in zip(*parts)]
-
-
-def _pairs(rows: Rows, theirs: dict[str, dict[str, float]]) -> Iterator[tuple[float, float]]:
+def _pairs(rows: Rows, theirs: dict[str, dict[str, float]]) -> Iterator[tuple[Any, float]]:
     for row in rows:
         rate = row["measure"].removesuffix("_gap")
         if rate not in SHARED or row["value"] is None or row["group"] not in theirs[rate]:
             continue
         if row["measure"] == rate:
-            yield row["value"], theirs[rate][row["group"]]
+            yield row, theirs[rate][row["group"]]
         elif row["measure"].endswith("_gap") and row["reference"] in theirs[rate]:
-            yield row["value"], theirs[rate][row["group"]] - theirs[rate][row["reference"]]
+            yield row, theirs[rate][row["group"]] - theirs[rate][row["reference"]]
 
 
 def _fairlearn(truth: list[int], decision: list[int], groups: list[str]) -> dict[str, Any]:
