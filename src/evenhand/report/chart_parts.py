@@ -4,24 +4,31 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, floor, log10
 from typing import Any
 
-from evenhand.report.labels import told_apart
+from evenhand.report.labels import told_apart, wide
 from evenhand.report.palette import AXIS, GRID, QUIET
 
 Spec = dict[str, Any]
 WIDE, NARROW = 720, 340
+LETTER = 7.6
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 FONT = "Inter, system-ui, sans-serif"
 
 
-def labelled(rows: Sequence[Mapping[str, Any]]) -> list[Spec]:
+def labelled(rows: Sequence[Mapping[str, Any]], width: int) -> list[Spec]:
     """Rows whose labels differ: equal ones would fall on one line."""
-    names = told_apart((row["label"] for row in rows), most=34)
+    names = told_apart((row["label"] for row in rows), most=letters(width))
     return [dict(row) | {"label": name} for row, name in zip(rows, names)]
+
+
+def letters(width: int) -> int:
+    """How many letters a name beside a chart may have."""
+    return 30 if width > NARROW else 18
 
 
 def name_axis(names: Sequence[str], width: int) -> Spec:
     """The axis of named lines, in the order given."""
-    room = 220 if width > NARROW else 118
+    # The reader's font may be wider than the one the renderer measures with.
+    room = LETTER * min(max(map(wide, names), default=0), letters(width) + 4)
     return {
         "field": "label",
         "type": "nominal",
@@ -29,8 +36,7 @@ def name_axis(names: Sequence[str], width: int) -> Spec:
         "title": None,
         "axis": {
             "labelLimit": room,
-            # The reader's font may be wider than the one the renderer measures with.
-            "minExtent": min(room, 7.4 * max(map(len, names), default=0)) + 8,
+            "minExtent": room + 8,
             "domain": False,
             "ticks": False,
             "labelPadding": 8,

@@ -16,6 +16,7 @@ from evenhand.report.chart_parts import (
     by_value,
     framed,
     labelled,
+    letters,
     name_axis,
     path_through,
     quantity_axis,
@@ -55,7 +56,7 @@ def specification(chart: Mapping[str, Any], *, width: int = WIDE) -> Spec:
 
 def forest(chart: Mapping[str, Any], width: int) -> Spec:
     """Estimates with intervals, one line each; the band agreed on behind them."""
-    rows = labelled(chart["rows"])
+    rows = labelled(chart["rows"], width)
     names = [row["label"] for row in rows]
     y = name_axis(names, width)
     scale: Spec = {"zero": False, "nice": True}
@@ -114,7 +115,7 @@ def grouped(chart: Mapping[str, Any], width: int) -> Spec:
     """Estimates with intervals by line and series, series a little apart."""
     rows = [dict(row) for row in chart["rows"]]
     lines = list(dict.fromkeys(row["line"] for row in rows))
-    shown = dict(zip(lines, told_apart(lines, most=30)))
+    shown = dict(zip(lines, told_apart(lines, most=letters(width))))
     series = list(dict.fromkeys(row["series"] for row in rows))
     for row in rows:
         row["label"] = shown[row["line"]]
@@ -305,7 +306,7 @@ def strips(chart: Mapping[str, Any], width: int) -> Spec:
     """One small line per class on each row; a few classes followed from row to row."""
     rows = [dict(row) for row in chart["rows"]]
     names = list(dict.fromkeys(row["line"] for row in rows))
-    shown = dict(zip(names, told_apart(names, most=30)))
+    shown = dict(zip(names, told_apart(names, most=letters(width))))
     # In the order of the legend, whatever the order of the rows.
     followed = list(chart["followed"])
     for row in rows:

@@ -23,7 +23,6 @@ PLACES = {
     "labelers": "labelers",
 }
 MOST_CARDS, MOST_SIDE, MOST_OPEN, MOST_TRIED = 6, 6, 3, 40
-_SAME = ("implied_threshold", "cost_ratio")
 _WORST = {
     "outside": "Furthest outside",
     "cannot tell": "Largest difference seen",
@@ -133,14 +132,20 @@ def _worst_words(view: View, worst: tuple[Mapping[str, Any], Row] | None) -> str
 
 def _open(view: View) -> str:
     rows = [row for row in view.rows if row["verdict"] == "cannot tell" and row["labeler"] is None]
+    keys = ("lens", "attribute", "group", "stratum")
+    costs = {tuple(row[k] for k in keys) for row in rows if row["measure"] == "cost_ratio"}
+    # A cost ratio is the implied threshold said otherwise: once is enough.
+    rows = [
+        row
+        for row in rows
+        if row["measure"] != "implied_threshold" or tuple(row[k] for k in keys) not in costs
+    ]
     if not rows:
         return ""
     parts: list[str] = []
     seen = set()
     for row in by_size(rows)[:MOST_TRIED]:
-        # A cost ratio is the implied threshold said otherwise: once is enough.
-        about = "threshold" if row["measure"] in _SAME else row["measure"]
-        key = (about, row["attribute"], row["class"], row["group"])
+        key = (row["measure"], row["attribute"], row["class"], row["group"])
         if key in seen:
             continue
         seen.add(key)
@@ -226,7 +231,7 @@ def _side(view: View, worst: tuple[Mapping[str, Any], Row] | None) -> dict[str, 
             {
                 "name": ", ".join(short(row[key] or row["attribute"], most=26) for key in keys),
                 "value": value_text(row),
-                "interval": interval_text(row),
+                "interval": interval_text(row).replace(", ", ",\u00a0"),
                 "verdict": row["verdict"],
             }
             for row in shown

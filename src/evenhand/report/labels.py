@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from typing import Any
+from unicodedata import east_asian_width
 
 from evenhand.report.table import printable
 
@@ -63,10 +64,24 @@ def told_apart(names: Iterable[Any], *, most: int = MOST) -> list[str]:
     seen: dict[str, int] = {}
     found = []
     for name in names:
-        text = short(name, most=most)
+        text = spoken(name)
+        if wide(text) > most:
+            while text and wide(text) > most - 1:
+                text = text[:-1]
+            text = text.rstrip() + "…"
         seen[text] = seen.get(text, 0) + 1
         found.append(text if seen[text] == 1 else f"{text} ({seen[text]})")
     return found
+
+
+def wide(text: str) -> int:
+    """The width of a text in letters; those of East Asia take two.
+
+    Examples:
+        >>> wide("name"), wide("名前")
+        (4, 4)
+    """
+    return sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
 def listed(names: Iterable[str], *, most: int = 4) -> str:

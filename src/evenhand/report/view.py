@@ -8,8 +8,10 @@ from typing import Any
 from evenhand.findings.find import leading
 from evenhand.findings.verdict import hide_row
 from evenhand.lenses.catalogue import CATALOGUE
+from evenhand.report.labels import MOST, short
 
 Row = Mapping[str, Any]
+_NAMED = ("class", "group", "reference", "stratum", "norm")
 ORDER = {"outside": 0, "cannot tell": 1, "within": 2, "not assessed": 3}
 # Where the words of a sentence end and its numbers begin.
 _NUMBERS = re.compile(
@@ -20,7 +22,7 @@ _NUMBERS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A record with the numbers of small cells taken out."""
+    """A record with the numbers of small cells taken out, and very long names cut in sentences."""
 
     record: Mapping[str, Any]
     rows: tuple[Row, ...] = field(default=())
@@ -34,7 +36,10 @@ class View:
         index: dict[tuple[str, str], list[Row]] = {}
         for row in rows:
             index.setdefault((row["lens"], row["measure"]), []).append(row)
-        return cls(record, rows, index)
+        names = {row[key] for row in rows for key in _NAMED}
+        long = sorted((name for name in names if len(name or "") > MOST), key=len, reverse=True)
+        told = [one | {"sentence": _cut(one["sentence"], long)} for one in record["findings"]]
+        return cls({**record, "findings": told}, rows, index)
 
     @property
     def findings(self) -> list[Mapping[str, Any]]:
@@ -111,6 +116,12 @@ class View:
         rows = [dict(self.rows[i]) for i in places]
         judged = [row for row in rows if row["verdict"] == finding["verdict"]] or rows
         return leading([row for row in judged if row["measure"] in CATALOGUE])
+
+
+def _cut(sentence: str, names: Iterable[str]) -> str:
+    for name in names:
+        sentence = sentence.replace(name, short(name))
+    return sentence
 
 
 def headline(sentence: str) -> str:
