@@ -374,12 +374,20 @@ def _group_line(group: GroupCost) -> str:
     return told + "."
 
 
+def _implied_words(at: ThresholdCost) -> str:
+    """The cost ratio that a threshold implies, with its interval; a set where that is all."""
+    ends = [at.implied_low, at.implied_high]
+    shown = [f"{end:.3g}" if end is not None else "any" for end in ends]
+    if at.implied is not None:
+        interval = f" [{', '.join(shown)}]" if None not in ends else ""
+        return f"{at.implied:.3g}{interval}"
+    return " to ".join(shown) if ends != [None, None] else "not known"
+
+
 def _equal_line(item: EqualRateCost) -> str:
     implied = []
     for name, at in item.groups.items():
-        ends = [at.implied_low, at.implied_high]
-        shown = [f"{end:.3g}" if end is not None else "any" for end in ends]
-        implied.append(f"{shown[0]} to {shown[1]} for {name}")
+        implied.append(f"{_implied_words(at)} for {name}")
     return (
         f"Equal {item.rate.replace('_', ' ')}s by {item.attribute} (gap "
         f"{item.gap_at_cheapest:.3f} → {item.gap:.3f}) would cost {item.extra_cost:,.6g} more and "

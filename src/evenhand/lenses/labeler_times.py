@@ -110,8 +110,12 @@ def _against(
         if found.low > 0 or found.high < 0:
             notes.append(
                 f"{groups[group]} is labelled {more if found.value > 0 else less} than "
-                f"{groups[reference]} (EZ-diffusion {name} gap {float(found.value):+.3f} "
-                f"[{float(found.low):+.3f}, {float(found.high):+.3f}]): a first reading of "
+                f"{groups[reference]} (EZ-diffusion {name} gap {_signed(found.value)} "
+                f"[{_signed(found.low)}, {_signed(found.high)}]): a first reading of "
                 "response times, not a verdict."
             )
     return told, notes
+
+
+def _signed(value: FloatArray) -> str:
+    return f"{float(value):+.3f}".replace("-", "−")

@@ -226,15 +226,34 @@ def _equalised(curves: Mapping[str, Any]) -> list[Block]:
             number(one["gap_at_cheapest"]),
             number(one["gap"]),
             f"{one['extra_cost']:,.1f}",
+            _would_imply(one["groups"]),
         ]
         for one in curves.get("equalised") or []
     ]
     if not rows:
         return []
-    columns = ("Rate brought together", "By", "Widest gap at cheapest", "Gap left", "Extra cost")
+    columns = (
+        "Rate brought together",
+        "By",
+        "Widest gap at cheapest",
+        "Gap left",
+        "Extra cost",
+        "Cost ratios it would imply",
+    )
     caption = "What equal rates would cost, in false positives, against the cheapest thresholds"
-    held = table(caption, columns, rows, numbers=columns[2:])
-    return [folded("What equal error rates would cost", [held])]
+    held = table(caption, columns, rows, numbers=columns[2:5])
+    return [folded("What equal error rates would cost and imply", [held])]
+
+
+def _would_imply(groups: Mapping[str, Any]) -> str:
+    """Each group's cost ratio at thresholds of equal rates; a set where scores are discrete."""
+    told = []
+    for name, at in list(groups.items())[:MOST_CURVES]:
+        low, high = at.get("implied_low"), at.get("implied_high")
+        ends = f"{times(low)} to {times(high)}" if low is not None and high is not None else "–"
+        value = at.get("implied")
+        told.append(f"{short(name)}: {times(value) if value is not None else ends}")
+    return "; ".join(told)
 
 
 def _group(row: Row) -> str:
