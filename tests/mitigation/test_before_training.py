@@ -93,6 +93,33 @@ def test_a_class_with_one_group_weighs_nothing_and_is_named(case):
     )
 
 
+def test_training_keeps_a_class_with_one_group_unless_told_otherwise():
+    truth = ["c"] * 6 + ["d", "d", "d", "e", "e", "e"]
+    group = ["she"] * 6 + ["she", "he", "he", "she", "he", "he"]
+    X = np.repeat(np.eye(3), [6, 3, 3], axis=0).astype(np.float32)
+    kept = reweigh(truth, group=group, method="within_class")
+    assert kept.weights.tolist() == [1.0] * 6 + [1.0, 0.5, 0.5] * 2
+    assert kept.silenced == ()
+    assert kept.notes == (
+        "No training rows: c of he (class of group).",
+        "Kept at weight 1, for want of a second group to even out: c.",
+    )
+    model = ReweighedClassifier(method="within_class").fit(X, truth, group=group)
+    assert model.predict(X).tolist() == truth
+    dropped = ReweighedClassifier(method="within_class", one_group="drop")
+    dropped.fit(X, truth, group=group)
+    assert dropped.classes_.tolist() == ["d", "e"]
+    assert dropped.cells_.silenced == ("c",)
+    with says(UsageError, "one_group='kep' is not one of keep, drop. Did you mean 'keep'?"):
+        reweigh(truth, group=group, one_group="kep")
+    with says(
+        DataError,
+        "The weights sum to zero: no class has rows of two groups. "
+        "Give training rows in which some class has more than one group.",
+    ):
+        reweigh(["a", "b"], group=["she", "he"], method="within_class")
+
+
 def test_within_class_weights_of_three_groups():
     # The oracle's (20, 50, 80): 20/20, 20/50, 20/80.
     truth, group = rows_of({("c", "a"): 20, ("c", "b"): 50, ("c", "d"): 80})

@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from evenhand.errors import DataError, UsageError, nearest
 from evenhand.mitigation.cells import Cells, cells_of, place_of, several
-from evenhand.mitigation.estimator import Wrapped, checked_weights, fit_weighted, fresh
+from evenhand.mitigation.estimator import Wrapped, checked_weights, fit_weighted, fresh, take
 from evenhand.models.norm_weights import alpha_table
 from evenhand.stats.estimate import FloatArray
 
 Weighing = Literal["within_class", "kamiran_calders", "equal_opportunity"]
+OneGroup = Literal["keep", "drop"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,12 +41,13 @@ class CellWeights:
 
 
 def within_class_weights(
-    truth: Any, *, group: Any, groups: Sequence[Any] | None = None
+    truth: Any, *, group: Any, groups: Sequence[Any] | None = None, one_group: OneGroup = "drop"
 ) -> CellWeights:
     """Weights α: each group of a class counts as much as its smallest group, none above 1.
 
     `groups` are those to be evened out, by default all; rows of others get weight 0, and so does
-    a class with fewer than two of them. The sizes of the classes are not kept.
+    a class with fewer than two of them unless `one_group` is "keep", which leaves its rows at 1.
+    The sizes of the classes are not kept.
 
     Examples:
         >>> found = within_class_weights(["a"] * 4, group=["f", "m", "m", "m"])
@@ -60,7 +62,7 @@ def within_class_weights(
     table = alpha_table(cells.counts, used=used.tolist())
     left = [name for name, use in zip(cells.groups, used, strict=True) if not use]
     notes = [f"Rows of {several(left)} have weight 0: not among the groups given."] if left else []
-    return _weights(cells, table, notes=notes)
+    return _weights(cells, table, notes=notes, one_group=one_group)
 
 
 def kamiran_calders_weights(truth: Any, *, group: Any) -> CellWeights:
@@ -102,8 +104,17 @@ WEIGHINGS: dict[str, Callable[..., CellWeights]] = {
 }
 
 
-def reweigh(truth: Any, *, group: Any, method: Weighing = "kamiran_calders") -> CellWeights:
+def reweigh(
+    truth: Any,
+    *,
+    group: Any,
+    method: Weighing = "kamiran_calders",
+    one_group: OneGroup = "keep",
+) -> CellWeights:
     """Weights of the training rows by one of the three rules.
+
+    `one_group` is what "within_class" does with a class of one group: "keep" it as it is, or
+    "drop" it by weights of 0, after which no model decides for it. The others never drop one.
 
     Examples:
         >>> reweigh(["a", "a", "b", "b"], group=["f", "m", "f", "m"]).weights.tolist()
@@ -114,22 +125,38 @@ def reweigh(truth: Any, *, group: Any, method: Weighing = "kamiran_calders") -> 
             f"method={method!r} is not one of {', '.join(WEIGHINGS)}."
             + nearest(str(method), list(WEIGHINGS))
         )
+    if one_group not in ("keep", "drop"):
+        raise UsageError(
+            f"one_group={one_group!r} is not one of keep, drop."
+            + nearest(str(one_group), ["keep", "drop"])
+        )
+    if method == "within_class":
+        return within_class_weights(truth, group=group, one_group=one_group)
     return WEIGHINGS[method](truth, group=group)
 
 
-def _weights(cells: Cells, table: FloatArray, *, notes: list[str]) -> CellWeights:
+def _weights(
+    cells: Cells, table: FloatArray, *, notes: list[str], one_group: OneGroup = "drop"
+) -> CellWeights:
     rows = table[cells.truth, cells.group]
     if not rows.sum() > 0:
         raise DataError(
             "The weights sum to zero: no class has rows of two groups. "
             "Give training rows in which some class has more than one group."
         )
-    silenced = tuple(np.array(cells.classes, dtype=object)[~(table * cells.counts).any(axis=1)])
+    silent = np.logical_not((table * cells.counts).any(axis=1))
+    named = several(np.array(cells.classes, dtype=object)[silent])
+    if silent.any() and one_group == "keep":
+        table = np.where(silent[:, None], 1.0, table)
+        rows = table[cells.truth, cells.group]
+        notes = [*notes, f"Kept at weight 1, for want of a second group to even out: {named}."]
+        silent = np.zeros_like(silent)
+    silenced = tuple(np.array(cells.classes, dtype=object)[silent])
     if cells.empty:
-        named = several(f"{c} of {g}" for c, g in cells.empty)
-        notes = [*notes, f"No training rows: {named} (class of group)."]
+        without = several(f"{c} of {g}" for c, g in cells.empty)
+        notes = [f"No training rows: {without} (class of group).", *notes]
     if silenced:
-        notes = [*notes, f"Weight 0 throughout, for want of a second group: {several(silenced)}."]
+        notes = [*notes, f"Weight 0 throughout, for want of a second group: {named}."]
     return CellWeights(
         weights=rows,
         classes=cells.classes,
@@ -154,15 +181,26 @@ class ReweighedClassifier(Wrapped):
 
     stage = "before"
 
-    def __init__(self, estimator: Any = None, *, method: Weighing = "kamiran_calders") -> None:
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        method: Weighing = "kamiran_calders",
+        one_group: OneGroup = "keep",
+    ) -> None:
         self.estimator = estimator
         self.method = method
+        self.one_group = one_group
 
     def fit(self, X: Any, y: Any, *, group: Any, sample_weight: Any = None) -> Self:
         """Fit with the weights of the cells, times `sample_weight` where given."""
-        self.cells_ = reweigh(y, group=group, method=self.method)
+        self.cells_ = reweigh(y, group=group, method=self.method, one_group=self.one_group)
         weights = self.cells_.weights * checked_weights(sample_weight, rows=len(y))
-        model = fresh(self.estimator)
-        self.estimator_ = fit_weighted(model, X, y, checked_weights(weights, rows=len(y)))
+        weights = checked_weights(weights, rows=len(y))
+        # A class without weight has nothing to be learnt from: its intercept would have no end.
+        used = ~np.isin(np.asarray(y), self.cells_.silenced)
+        self.estimator_ = fit_weighted(
+            fresh(self.estimator), take(X, used), np.asarray(y)[used], weights[used]
+        )
         self.classes_ = self.estimator_.classes_
         return self
