@@ -250,12 +250,13 @@ def test_what_another_model_scored_is_never_mixed_in(run, swapped, serve):
         file.execute("CREATE TABLE kept (text BLOB PRIMARY KEY, scores BLOB) WITHOUT ROWID")
         file.execute("CREATE TABLE about (name TEXT PRIMARY KEY, value)")
         file.execute("INSERT INTO about VALUES ('model', 'other')")
+        file.executemany("INSERT INTO kept VALUES (?, ?)", [(b"1", b""), (b"2", b"")])
     file.close()
     flags = [*SCORE, "--model", serve(lambda texts: answer_of(shout(texts)))]
     code, _, err = run("score", swapped, *flags)
     assert code == 4
     assert err == (
-        "evenhand: The side file 'scored.parquet.partial' has 0 texts scored by another model, or "
+        "evenhand: The side file 'scored.parquet.partial' has 2 texts scored by another model, or "
         "by this one before it changed. Go on with that one, or start anew with --fresh.\n"
     )
     assert run("score", swapped, *flags, "--fresh")[0] == 0
@@ -263,6 +264,15 @@ def test_what_another_model_scored_is_never_mixed_in(run, swapped, serve):
     code, _, err = run("score", swapped, *flags)
     assert code == 4
     assert err.startswith("evenhand: The side file 'scored.parquet.partial' cannot be used: file ")
+
+
+def test_a_model_that_never_answered_binds_nobody(run, swapped, serve):
+    broken = serve(lambda texts: (404, b""))
+    assert run("score", swapped, *SCORE, "--model", broken)[0] == 4
+    assert Path("scored.parquet.partial").exists()
+    works = serve(lambda texts: answer_of(shout(texts)))
+    assert run("score", swapped, *SCORE, "--model", works)[0] == 0
+    assert not Path("scored.parquet.partial").exists()
 
 
 def test_classes_that_change_on_the_way_are_refused(run, swapped, serve):

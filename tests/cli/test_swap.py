@@ -385,3 +385,16 @@ def test_memory_stays_the_same_over_400_000_rows(tmp_path):
     print(f"peak memory {peaks[1]:.0f} MB at 100,000 rows, {peaks[4]:.0f} MB at 400,000")
     # The texts of 300,000 rows more are 130 MB, and the three columns written three times that.
     assert peaks[4] < peaks[1] + 60
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--level", "2"], "level=2.0 is not a confidence level. Choose one such as 0.95."),
+        (["--seed", "-1"], "seed=-1 is not a seed. Give 0 or a larger whole number."),
+    ],
+)
+def test_numbers_that_are_none(run, bios, flags, words):
+    swap = ["swap", bios, "--text", "bio", "--out", "swapped.parquet"]
+    assert run(*swap, *flags) == (2, "", f"evenhand: {words}\n")
+    assert not Path("swapped.parquet").exists()

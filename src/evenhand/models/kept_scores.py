@@ -59,6 +59,12 @@ class KeptScores:
                 f"The side file '{self.path}' cannot be used: {error}. Another run may be writing "
                 "it; if not, remove it or start anew with --fresh."
             ) from error
+        if self.before == 0 and about.get("model", self.model) != self.model:
+            # A run that failed before its first answer binds nobody to its model.
+            with self._file:
+                self._file.execute("DELETE FROM about")
+                self._file.execute("INSERT INTO about VALUES ('model', ?)", [self.model])
+            about = {}
         if about.get("model", self.model) != self.model:
             self._file.close()
             raise DataError(

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from evenhand.errors import UsageError
+
 FloatArray = NDArray[np.float64]
 
 
@@ -47,8 +49,8 @@ class Estimate:
             if self.low is not None and self.high is not None
             else ""
         )
-        against = f" against n={self.n_reference:g}" if self.n_reference is not None else ""
-        return f"{self.value:.3f}{interval} n={self.n:g}{against}"
+        against = f" against n={_count(self.n_reference)}" if self.n_reference is not None else ""
+        return f"{self.value:.3f}{interval} n={_count(self.n)}{against}"
 
 
 def critical(level: float) -> float:
@@ -58,7 +60,14 @@ def critical(level: float) -> float:
         >>> round(critical(0.95), 4)
         1.96
     """
+    if not 0 < level < 1:
+        raise UsageError(f"level={level} is not a confidence level. Choose one such as 0.95.")
     return float(ndtri(0.5 + level / 2))
+
+
+def _count(n: float) -> str:
+    """A number of cases in full: weights may make it a fraction."""
+    return f"{n:,.0f}" if float(n).is_integer() else f"{n:,.1f}"
 
 
 def number(value: float) -> float | None:

@@ -16,7 +16,7 @@ from evenhand.decisions.batches import (
     write_batches,
 )
 from evenhand.errors import DataError, MissingExtra, UsageError
-from evenhand.stats.estimate import Estimate
+from evenhand.stats.estimate import Estimate, critical
 from evenhand.stats.rates import rate
 from evenhand.text.compiled import Tagger
 from evenhand.text.leak import leak_probe
@@ -81,6 +81,9 @@ def swap_table(
         ['bio@female', 'bio@male']
     """
     target = check_parquet_path(out, data=data)
+    critical(level)  # refuses what is no level before anything is rewritten
+    if seed < 0:
+        raise UsageError(f"seed={seed} is not a seed. Give 0 or a larger whole number.")
     words = lexicon if isinstance(lexicon, Lexicon) else load_lexicon(lexicon)
     changes = changes or TextChanges()
     with open_batches(data) as table:
