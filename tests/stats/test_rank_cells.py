@@ -61,6 +61,17 @@ def test_many_values_on_few_steps(power):
     assert np.array_equal(Ranked(values).spread(), rankdata(values))
 
 
+@pytest.mark.parametrize("first", [0, 5_000], ids=["early", "late"])
+def test_negative_values_wherever_they_stand(first):
+    values = np.random.default_rng(0).random(9_000)
+    values[first:] -= 0.5
+    values[first + 10 : first + 20] = -0.0
+    values[first + 20 : first + 25] = 0.0
+    found = Ranked(values)
+    assert np.array_equal(found.spread(), rankdata(values))
+    assert found.tied == 15
+
+
 def test_an_order_that_does_not_sort_is_not_used():
     rng = np.random.default_rng(0)
     first = Ranked(rng.random(500))
