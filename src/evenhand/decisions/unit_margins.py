@@ -116,10 +116,7 @@ def _gathered(
     """The engine's answer as arrays by (stratum, group, cell, truth)."""
     below, cells = ceil(cut * LARGE_BINS), floor((1 - cut) * LARGE_BINS) + 1
     cells += below
-    raw: dict[str, Sequence[float]] = {
-        "n": columns["n"],
-        "score": [0.0 if v is None else v for v in columns["score"]],
-    }
+    raw: dict[str, Sequence[float]] = {"n": columns["n"], "score": columns["score"]}
     tally = Tally.of({k: columns[k] for k in (*keys, "y", "bin")}, raw)
     named = decisions.name_groups(tally, attribute)
     group = named.codes["group"]
@@ -140,19 +137,21 @@ def _gathered(
         return array
 
     counts = dense(tally.sums["n"])
-    totals = dense(tally.sums["score"]) - cut * counts
+    totals = dense(np.nan_to_num(tally.sums["score"])) - cut * counts
     middles = (np.arange(cells) - below + 0.5) / LARGE_BINS
     everybody = counts[0].sum(axis=(0, 2))
     with np.errstate(all="ignore"):
         means = totals[0].sum(axis=(0, 2)) / everybody
-    groups = list(zip(*(columns[k] for k in keys if k.startswith("group"))))
-    layers = columns.get("stratum", [None] * len(group))
+    rows = range(len(group))
+    parts = [columns[k] for k in keys if k.startswith("group")]
+    first = first_values(rows, group, shape[1])
+    layers = first_values(rows, layer, len(strata) - 1)
     return Margins(
         tally=named,
         groups=named.labels["group"],
         strata=strata,
-        keys=first_values(groups, group, shape[1]),
-        stratum_keys=first_values(layers, layer, len(strata) - 1),
+        keys=tuple(tuple(part[i] for part in parts) for i in first),
+        stratum_keys=tuple(columns["stratum"][i] for i in layers),
         values={"n": counts.sum(axis=-1), "y": counts[..., 1]},
         positions=np.where(everybody > 0, means, middles),
         width=1.0 / LARGE_BINS,

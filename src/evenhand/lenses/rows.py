@@ -58,8 +58,9 @@ class Rows:
             if value is None:
                 held[name] = _empty(size, words=name in WORDS)
                 continue
-            values = np.asarray(value, dtype=object if name in WORDS else np.float64)
-            held[name] = np.broadcast_to(values, shape).reshape(-1)
+            column = np.empty(shape, dtype=object if name in WORDS else np.float64)
+            column[...] = value
+            held[name] = column.reshape(-1)
         return cls(held)
 
     @classmethod

@@ -1,9 +1,10 @@
 """Does prevalence rise with the score? Isotonic fit and a test of a fall near the threshold."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from evenhand.stats.estimate import FloatArray
 from evenhand.stats.histogram import ScoreHistogram
@@ -116,6 +117,13 @@ def _largest_drop(yes: ArrayLike, size: FloatArray) -> FloatArray:
     variance = rate * (1 - rate) / (size + 1)
     if size.size < 2:
         return np.zeros(len(rate))
-    earlier, later = np.triu_indices(size.size, k=1)
+    earlier, later = _ordered_pairs(size.size)
     fall = (rate[:, earlier] - rate[:, later]) / np.sqrt(variance[:, earlier] + variance[:, later])
     return np.asarray(np.maximum(fall.max(axis=1), 0.0))
+
+
+@lru_cache(maxsize=16)
+def _ordered_pairs(size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Every pair of a bin and a later one; kept because every group is tested."""
+    earlier, later = np.triu_indices(size, k=1)
+    return earlier, later
