@@ -1,6 +1,7 @@
 """Cost curves: the cancer example, the cheapest threshold, equal rates, engines and bad input."""
 
 import json
+import re
 from pathlib import Path
 
 import duckdb
@@ -130,6 +131,15 @@ class TestCurve:
             for g in groups
         ]
         assert np.mean(held) >= 0.93
+
+    def test_what_equal_rates_imply_is_told_with_its_interval(self):
+        made = simulate_scores(
+            {"a": ScoreGroup(n=6000), "b": ScoreGroup(n=6000, shift=1.0)}, seed=2
+        )
+        found = cost_curve(Decisions(made.frame, **ROLES), cost_ratio=2)
+        line = str(found).splitlines()[-1]
+        number = r"[\d.]+ \[[\d.]+, [\d.]+\]"
+        assert re.search(rf"imply cost ratios of {number} for a; {number} for b\.$", line), line
 
     def test_weights_count(self):
         frame = simulate_scores({"a": ScoreGroup(n=500)}, seed=3).frame

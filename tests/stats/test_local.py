@@ -275,6 +275,83 @@ class TestAgainstStatsmodels:
         assert fit.covariance == pytest.approx(np.full((2, 2), fit.covariance[0, 0]))
 
 
+def cluster_sums(score, truth, cluster, *, threshold, bandwidth):
+    """Σwuᵏ (0..4) and Σwyuᵏ (0..2) of every cluster, from rows."""
+    u = (score - threshold) / bandwidth
+    powers = tricube(u)[:, None] * u[:, None] ** np.arange(5)
+    size = int(cluster.max()) + 1
+    weight, outcome = np.zeros((size, 5)), np.zeros((size, 3))
+    np.add.at(weight, cluster, powers)
+    np.add.at(outcome, cluster, powers[:, :3] * truth[:, None])
+    return weight, outcome
+
+
+class TestFewClusters:
+    @pytest.mark.parametrize("degree", [1, 2])
+    def test_the_jackknife_leaves_each_cluster_out(self, degree):
+        rng = np.random.default_rng(3)
+        score, cluster = rng.random(400), np.repeat(np.arange(8), 50)
+        truth = rng.random(400) < score
+        near = {"threshold": 0.5, "bandwidth": 0.3}
+        weight, outcome = cluster_sums(score, truth, cluster, **near)
+        fit = cluster_fit(
+            weight, outcome=outcome, groups=[0] * 8, clusters=range(8), degree=degree,
+            jackknife=True,
+        )  # fmt: skip
+        whole = local_fit(local_moments(score, truth=truth, **near), degree=degree).value[0]
+        left = [
+            local_fit(
+                local_moments(score[cluster != c], truth=truth[cluster != c], **near),
+                degree=degree,
+            ).value[0]
+            for c in range(8)
+        ]
+        want = 7 / 8 * ((np.array(left) - whole) ** 2).sum()
+        assert fit.value[0] == pytest.approx(whole, abs=1e-10)
+        assert fit.covariance[0, 0] == pytest.approx(want, rel=1e-9)
+        assert fit.effective[0] == pytest.approx(
+            weight[:, 0].sum() ** 2 / (weight[:, 0] ** 2).sum()
+        )
+
+    def test_a_cluster_that_cannot_be_left_out_keeps_its_plain_residual(self):
+        # All scores but one cluster's are equal: without it there is no slope to fit.
+        weight = np.array([[1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [2.0, 0.5, 0.6]])
+        fit = cluster_fit(
+            weight,
+            outcome=[[1, 0], [0, 0], [1.0, 0.4]],
+            groups=[0] * 3,
+            clusters=range(3),
+            jackknife=True,
+        )
+        assert np.isfinite(fit.covariance).all()
+
+    def test_intervals_cover_with_twenty_clusters(self):
+        # Clusters of 200 rows whose scores lie together, so that few of them are near the
+        # threshold. The plain sandwich with normal quantiles covers 82 %.
+        rng = np.random.default_rng(5)
+        nodes, mass = np.polynomial.hermite_e.hermegauss(40)
+        planted = float((expit(8 * (0.4 - 0.55) + 0.5 * nodes) * mass).sum() / mass.sum())
+        cluster = np.repeat(np.arange(20), 200)
+        hits, repeats = 0, 300
+        for _ in range(repeats):
+            own = rng.beta(1.2, 4, 20)[cluster]
+            score = 0.7 * own + 0.3 * rng.beta(1.2, 4, cluster.size)
+            lean = rng.normal(0, 0.5, 20)[cluster]
+            truth = rng.random(cluster.size) < expit(8 * (score - 0.55) + lean)
+            near = {"threshold": 0.4, "bandwidth": 0.25}
+            weight, outcome = cluster_sums(score, truth, cluster, **near)
+            fits = {
+                name: cluster_fit(
+                    weight, outcome=outcome, groups=[0] * 20, clusters=range(20), degree=degree,
+                    jackknife=True,
+                )
+                for name, degree in (("linear_clusters", 1), ("quadratic_clusters", 2))
+            }  # fmt: skip
+            found = implied_thresholds(local_moments(score, truth=truth, **near), **near, **fits)
+            hits += found.low[0] <= planted <= found.high[0]
+        assert 0.92 <= hits / repeats <= 0.99
+
+
 class TestHistogram:
     def test_close_to_rows(self):
         score, truth = generator(np.random.default_rng(1), 200_000)

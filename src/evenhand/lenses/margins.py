@@ -39,6 +39,8 @@ ROWS_PER_VALUE = 3
 TOLD_FROM = 50
 # Every cell is one branch of the expression that gives a row its bandwidth.
 MOST_EXACT_CELLS = 200
+# So many clusters are left out one by one; of more, none is large enough to matter.
+MOST_LEFT_OUT = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,6 +283,7 @@ def _fit(
                     clusters=sums.cluster[keep],
                     degree=degree,
                     n_groups=mine.stop - mine.start,
+                    jackknife=int(keep.sum()) <= MOST_LEFT_OUT,
                 )
     return implied_thresholds(
         moments, threshold=threshold, bandwidth=bandwidth, level=level, **fits

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
+from scipy.special import expit, stdtrit
 
 from evenhand.stats.contrast import Contrast, contrast
 from evenhand.stats.costs import cost_ratio, cost_ratio_interval
@@ -105,6 +105,13 @@ def implied_thresholds(
     centre = np.where(defined, quadratic.value, np.nan)
     # An error of 0 is rounding, not certainty: no interval rather than a point.
     centre_error = np.where(defined & (centre_error > 1e-12), centre_error, np.nan)
+    shared = None if quadratic_clusters is None else quadratic_clusters.covariance
+    if quadratic_clusters is not None:
+        # Few clusters near the threshold know their own spread badly: t in place of z, with as
+        # many degrees of freedom as there are clusters of equal weight, less one.
+        freedom = np.maximum(quadratic_clusters.effective - 1, 1.0)
+        wider = stdtrit(freedom, 0.5 + level / 2) / critical(level)
+        centre_error, shared = centre_error * wider, shared * np.outer(wider, wider)
     ratio = cost_ratio_interval(centre, standard_error=centre_error, level=level)
     bounded = np.isfinite(ratio.log_standard_error)
     warnings = tuple(
@@ -129,10 +136,10 @@ def implied_thresholds(
         centre_error=centre_error,
         log_centre=ratio.log_value,
         log_error=ratio.log_standard_error,
-        centre_covariance=None if quadratic_clusters is None else quadratic_clusters.covariance,
+        centre_covariance=shared,
         level=level,
         method="tricube local linear; interval local quadratic, "
-        + ("HC1" if quadratic_clusters is None else "cluster-robust")
+        + ("HC1" if quadratic_clusters is None else "cluster-robust, t")
         + ", log odds",
         undefined=undefined,
         warnings=warnings,

@@ -219,12 +219,14 @@ class ClusterFit:
     """Cluster-robust local fit: values and their covariance over groups, not only within them.
 
     Groups that share clusters (one producer, many groups) are not independent; `covariance` is
-    the full groups × groups matrix of the prevalences, `clusters` counts clusters per group.
+    the full groups × groups matrix of the prevalences, `clusters` counts clusters per group and
+    `effective` how many of equal weight near the threshold would tell as much.
     """
 
     value: FloatArray
     covariance: FloatArray
     clusters: FloatArray
+    effective: FloatArray
 
     @property
     def standard_error(self) -> FloatArray:
@@ -240,11 +242,14 @@ def cluster_fit(
     clusters: ArrayLike,
     degree: int = 1,
     n_groups: int | None = None,
+    jackknife: bool = False,
 ) -> ClusterFit:
     """Local fit with cluster-robust errors from sums per (cluster, group).
 
     `weight` holds Σwuᵏ for k up to 2·degree, `outcome` Σwyuᵏ for k up to degree, one row for
-    each pair of cluster and group that occurs. The factor is C/(C−1).
+    each pair of cluster and group that occurs. The factor is C/(C−1). With `jackknife`, errors
+    come from leaving each cluster out, factor (C−1)/C: a few large clusters near the threshold
+    pull the fit towards themselves, and the plain residuals are then too small.
 
     Examples:
         >>> fit = cluster_fit([[1.0, 0.2, 0.5], [1.0, -0.3, 0.4], [0.5, 0.1, 0.3]],
@@ -271,14 +276,30 @@ def cluster_fit(
     own = coefficients[which]
     residual = yes[:, :k] - np.einsum("cij,cj->ci", _hankel(powers, k), own)
     influence = np.zeros((int(cluster.max(initial=-1)) + 1, count))
-    np.add.at(influence, (cluster, which), np.einsum("cj,cj->c", inverse[which][:, 0], residual))
+    leaning = inverse[which][:, 0]
+    if jackknife:
+        # Without the cluster: β₋ − β = −(A − A_c)⁻¹u_c, exactly. Where that is singular, A stays.
+        left = _solve(gram[which] - _hankel(powers, k), residual)[0]
+        moved = np.where(
+            np.isfinite(left[:, 0]), left[:, 0], np.einsum("cj,cj->c", leaning, residual)
+        )
+    else:
+        moved = np.einsum("cj,cj->c", leaning, residual)
+    np.add.at(influence, (cluster, which), moved)
     size = np.bincount(which[powers[:, 0] > 0], minlength=count).astype(float)
     factor = np.where(size > 1, size / np.where(size > 1, size - 1, 1.0), np.nan)
+    if jackknife:
+        factor = 1 / factor
+    mass = np.bincount(which, powers[:, 0], minlength=count) ** 2
+    squares = np.bincount(which, powers[:, 0] ** 2, minlength=count)
     absent = np.bincount(which, minlength=count) == 0
     influence[:, absent] = np.nan
     spread = np.sqrt(np.outer(factor, factor))
     return ClusterFit(
-        value=coefficients[:, 0], covariance=influence.T @ influence * spread, clusters=size
+        value=coefficients[:, 0],
+        covariance=influence.T @ influence * spread,
+        clusters=size,
+        effective=np.divide(mass, squares, out=np.zeros(count), where=squares > 0),
     )
 
 
