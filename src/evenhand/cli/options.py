@@ -85,7 +85,10 @@ def lens_options(command: Command) -> Command:
             "--not-class/--no-not-class", default=None,
             help="Norm correlations also among rows whose truth is another class (slow).",
         ),
-        click.option("--evidence", type=int, metavar="K", help="Show K rows behind each finding."),
+        click.option(
+            "--evidence", type=int, metavar="K",
+            help="Show K texts that flipped, and K rows nearest each threshold.",
+        ),
     ]  # fmt: skip
     for flag in reversed(flags):
         command = flag(command)

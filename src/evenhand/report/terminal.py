@@ -6,6 +6,7 @@ from typing import Any
 
 from evenhand.findings.sentences import plural
 from evenhand.report.columns import BETWEEN, laid_out
+from evenhand.report.evidence import evidence_lines
 from evenhand.report.table import HEADERS, cells, chosen_rows, impact_ratios, left_out, printable
 
 WIDTH = 100
@@ -39,6 +40,11 @@ def show(record: Mapping[str, Any], console: Any) -> None:
         console.print()
     _table(record, console)
     _impact(record, console)
+    evidence = list(evidence_lines(record))
+    for line in evidence:
+        console.print(_text(line))
+    if evidence:
+        console.print()
     for sentence in left_out(record):
         console.print(_text(sentence, style="dim"))
     level = record["made"]["level"]
