@@ -23,7 +23,7 @@ from evenhand.mitigation.norm_slopes import (
     pick_strength,
     residual,
 )
-from evenhand.mitigation.penalty import NormPenalisedClassifier, norm_directions
+from evenhand.mitigation.penalty import STRENGTHS, NormPenalisedClassifier, norm_directions
 from evenhand.mitigation.residualise import GRID, NormResidualisedClassifier, residualise
 from evenhand.models.linear import LogisticClassifier
 
@@ -551,7 +551,7 @@ def test_the_penalty_chooses_its_strength_within_the_budget():
     model.fit(X, truth, group=group, norm_features=X[:, CLASSES:])
     path = {step.strength: step for step in model.steps_}
     tried = list(path)
-    assert tried == [0.0, 0.1, 1.0, 10.0, 100.0][: len(tried)]
+    assert tried == [0.0, *STRENGTHS][: len(tried)]
     assert path[0.0].accuracy - path[model.strength_].accuracy <= 0.02
     # The first strength that is too much ends the search: no larger one would be chosen.
     assert model.stopped_by_ == "the accuracy budget of 0.02"

@@ -28,7 +28,8 @@ from evenhand.mitigation.norm_slopes import StrengthStep, pick_strength, strengt
 from evenhand.models.logistic import fit_logistic
 from evenhand.stats.estimate import FloatArray
 
-STRENGTHS = (0.1, 1.0, 10.0, 100.0)
+# Fine where the ridge is: on thousands of texts a strength of 0.1 costs points of accuracy.
+STRENGTHS = (1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 1.0, 10.0, 100.0)
 # Of the fit without a penalty, as a share of the objective: the ledger's own for its baseline.
 PLAIN_TOLERANCE = 1e-4
 
@@ -67,7 +68,7 @@ class NormPenalisedClassifier(LinearRemedy):
     Minimises the mean log-loss + |w|²/2Cn + strength/2·Σ_g (d·w)², with d the covariance of
     features and norm among rows of the class and group g. The norm is cross-fitted as in
     `NormResidualisedClassifier`, or given as `norm`. `strength` is a number or None: the largest
-    of 0.1, 1, 10, 100 whose loss of accuracy on held-out folds stays within the `budget`.
+    of ten from 0.0001 to 100 whose loss of accuracy on held-out folds stays within the `budget`.
 
     Examples:
         >>> rng = np.random.default_rng(0)
