@@ -115,6 +115,31 @@ def test_both_measures_always_get_the_same_verdict(
     assert verdicts[0] == verdicts[1]
 
 
+def test_a_group_that_mixes_pairs_with_different_choices_is_not_judged() -> None:
+    pair = replace(FEMALE, attribute="writer*reader", group="a*b")
+    charter = Charter(source="c.toml", choices=(FOR_ALL, pair))
+    told = {
+        "attribute": ["writer", "writer", "reader", "writer*reader", "writer*reader"],
+        "group": ["a", "b", "b", "a*b", "b*b"],
+    }
+    found = rows(measure="cost_ratio", value=4.0, family_low=3.9, family_high=4.1, **told)
+    verdicts = judge(found, charter_limits(charter)).plain("verdict")
+    assert verdicts == ["not assessed", "within", "not assessed", "outside", "within"]
+    said = [f.sentence for f in charter_findings(charter, found, today=TODAY)]
+    assert (
+        "writer=a mixes pairs with different choices (writer*reader=a*b has its own): what it "
+        "implies is measured and not judged." in said
+    )
+    # Whoever chooses for writer=a all the same is taken at their word.
+    own = replace(FEMALE, attribute="writer", group="a")
+    chosen = Charter(source="c.toml", choices=(FOR_ALL, pair, own))
+    assert judge(found, charter_limits(chosen)).plain("verdict")[:3] == [
+        "outside",
+        "within",
+        "not assessed",
+    ]
+
+
 def test_no_charter_changes_nothing() -> None:
     assert charter_limits(None) == []
     assert charter_findings(None, rows(group=["a"]), today=TODAY) == []

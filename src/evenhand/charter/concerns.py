@@ -60,6 +60,35 @@ def without_choice(charter: Charter, groups: Mapping[str, Sequence[str]]) -> Ite
             )
 
 
+def mixed_groups(charter: Charter) -> dict[tuple[str, str], Choice]:
+    """Groups of one column that hold a pair with a choice of its own, and have none themselves."""
+    own = {(choice.attribute, choice.group) for choice in charter.choices}
+    found: dict[tuple[str, str], Choice] = {}
+    for choice in charter.choices:
+        columns = (choice.attribute or "").split("*")
+        values = (choice.group or "").split("*")
+        if len(columns) < 2 or len(columns) != len(values):
+            continue
+        for key in zip(columns, values):
+            if key not in own:
+                found.setdefault(key, choice)
+    return found
+
+
+def mixed_concerns(charter: Charter) -> Iterator[Concern]:
+    """One concern for each group that mixes pairs with different choices."""
+    for (attribute, group), choice in mixed_groups(charter).items():
+        yield _concern(
+            charter,
+            "group",
+            "policy",
+            f"{attribute}={group} mixes pairs with different choices ({choice.whom} has its own): "
+            "what it implies is measured and not judged.",
+            choice.decided_by,
+            attribute=attribute,
+        )
+
+
 def _choices(charter: Charter, today: datetime.date) -> Iterator[Concern]:
     if not charter.choices:
         yield _concern(

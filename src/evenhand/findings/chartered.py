@@ -3,13 +3,20 @@
 import datetime
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from math import nan
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from evenhand.charter.charter import Charter
-from evenhand.charter.concerns import Concern, concerns, group_concerns
+from evenhand.charter.concerns import (
+    Concern,
+    concerns,
+    group_concerns,
+    mixed_concerns,
+    mixed_groups,
+)
 from evenhand.charter.read import read_charter
 from evenhand.decisions.labels import MISSING
 from evenhand.decisions.table import Decisions
@@ -60,20 +67,20 @@ def charter_limits(charter: Charter | None) -> list[Limit]:
     if charter is None:
         return []
     found = [Limit(measure=name, low=b[0], high=b[1]) for name, b in charter.limits.items()]
-    for choice in sorted(charter.choices, key=lambda choice: choice.group is not None):
-        bands = {
-            "cost_ratio": (choice.low, choice.high),
-            "implied_threshold": choice.threshold_band,
-        }
-        for measure, (low, high) in bands.items():
+    bands = [
+        (choice.attribute, choice.group, (choice.low, choice.high), choice.threshold_band)
+        for choice in sorted(charter.choices, key=lambda choice: choice.group is not None)
+    ]
+    # Who belongs to pairs with choices of their own is a mixture that no one band speaks of.
+    open_ = [(*key, (nan, nan), (nan, nan)) for key in mixed_groups(charter)]
+    for attribute, group, costs, thresholds in [
+        *(band for band in bands if band[1] is None),
+        *open_,
+        *(band for band in bands if band[1] is not None),
+    ]:
+        for measure, (low, high) in (("cost_ratio", costs), ("implied_threshold", thresholds)):
             found.append(
-                Limit(
-                    measure=measure,
-                    low=low,
-                    high=high,
-                    attribute=choice.attribute,
-                    group=choice.group,
-                )
+                Limit(measure=measure, low=low, high=high, attribute=attribute, group=group)
             )
     return found
 
@@ -83,7 +90,9 @@ def charter_findings(charter: Charter | None, rows: Rows, *, today: datetime.dat
     if charter is None:
         return []
     said = [concern for concern in concerns(charter, today=today) if concern.kind in _SAID]
-    said += group_concerns(charter, groups_of(rows))
+    groups = groups_of(rows)
+    said += [one for one in mixed_concerns(charter) if one.attribute in groups]
+    said += group_concerns(charter, groups)
     if kept(rows):
         who = charter.owner_of("policy")
         said.append(Concern(kind="kept", layer="policy", sentence=KEPT, owner=who))
@@ -103,10 +112,10 @@ def charter_findings(charter: Charter | None, rows: Rows, *, today: datetime.dat
 
 
 def kept(rows: Rows) -> bool:
-    """Whether every group's cost ratio is shown to lie in the band that was chosen for it."""
+    """Whether every cost ratio that was judged is shown to lie in the band chosen for it."""
     single = np.array([name is not None for name in rows["labeler"]], dtype=bool)
     verdicts = set(rows["verdict"][(rows["measure"] == "cost_ratio") & ~single])
-    return verdicts == {WITHIN}
+    return verdicts - {NOT_ASSESSED} == {WITHIN}
 
 
 def assigned(findings: Iterable[Finding], charter: Charter | None) -> list[Finding]:
