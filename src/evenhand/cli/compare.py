@@ -42,7 +42,7 @@ HEADERS = ("remedy", "acc.", "TP gap", "FP gap", "swap gap", "flips", "slope", "
 @click.option("--value", "values", multiple=True, metavar="VALUE=NAME",
               help="How the group column writes a value of the lexicon: female=F.")  # fmt: skip
 @click.option("--budget", default=0.01, show_default=True, metavar="SHARE",
-              help="Accuracy that remedies of norm bias may cost.")  # fmt: skip
+              help="Accuracy that norm remedies and the adversary may cost.")  # fmt: skip
 @click.option("--reductions-iterations", default=10, show_default=True, metavar="N",
               help="Steps of the reductions; each refits every class.")  # fmt: skip
 @click.option("--level", default=0.95, show_default=True, help="Confidence level.")
