@@ -7,13 +7,15 @@ from hypothesis import strategies as st
 from scipy.stats import rankdata
 
 from evenhand.stats import rank_cells
-from evenhand.stats.rank_cells import Ranked, cell_moments, order_of
+from evenhand.stats.rank_cells import Ranked, cell_moments, even_steps, order_of
 
 
-@pytest.fixture(autouse=True, params=[0, 2_000], ids=["by counting", "by comparing"])
-def few(request, monkeypatch):
-    """Both ways of sorting, whatever the number of values."""
-    monkeypatch.setattr(rank_cells, "FEW", request.param)
+@pytest.fixture(autouse=True, params=["comparing", "whole numbers", "steps"])
+def way(request, monkeypatch):
+    """Every way of sorting, whatever the number of values."""
+    monkeypatch.setattr(rank_cells, "FEW", 2_000 if request.param == "comparing" else 0)
+    monkeypatch.setattr(rank_cells, "MANY", 0 if request.param == "steps" else 20_000)
+    return request.param
 
 
 NUMBERS = st.one_of(
@@ -59,6 +61,18 @@ def test_many_values_on_few_steps(power):
     values = np.random.default_rng(0).random(20_000) ** power
     values[::7] = values[0]
     assert np.array_equal(Ranked(values).spread(), rankdata(values))
+
+
+def test_even_values_are_dropped_into_steps_and_crowded_ones_are_not(way):
+    rng = np.random.default_rng(0)
+    even, crowded = rng.random(30_000), rng.random(30_000) ** 20
+    assert even_steps(crowded, 2**15) is None
+    assert even_steps(np.full(30_000, 0.5), 2**15) is None
+    assert even_steps(np.where(even < 0.5, -1.7e308, 1.7e308), 2**15) is None
+    steps = even_steps(even, 2**15)
+    assert steps is not None
+    assert (np.diff(steps[np.argsort(even)]) >= 0).all()
+    assert np.array_equal(Ranked(even).spread(), rankdata(even))
 
 
 @pytest.mark.parametrize("first", [0, 5_000], ids=["early", "late"])
