@@ -2,13 +2,19 @@
 
 import re
 
+from evenhand.text.her.wordclasses import word_class
 from evenhand.text.lexicon import Agreement
 from evenhand.text.tokens import copy_case
 
 _NEXT = re.compile(r"(\s+)(\w+?n['’]t\b|\w+)")
 _CONTRACTED = re.compile(r"(['’])(s|re|ve)\b(?:\s+(\w+))?")
 _PREVIOUS = re.compile(r"(\w+?n['’]t|\w+)(\s+)$")
-_COORDINATED = re.compile(r"\b(?:and|or|but|then|also)\s+(?:\w+ly\s+)?(\w+[^su\W]s)\b")
+_COORDINATED = re.compile(r"\b(?:and|or|but|then|also)\s+(?:\w+ly\s+)?(\w+[^su\W]s)\b(?:\s+(\w+))?")
+_AT_ONCE = re.compile(r"(?:\s+\w+ly)?,?\s*(?:(?:and|or|but)\s+)?")
+_OPENS_OBJECT = re.compile(
+    r"an?|the|this|that|these|those|my|his|her|its|our|their|your|some|many|several|every|each|one"
+    r"|two|three|him|them|it|us|me|(?:him|her|it)self|themselves"
+)
 _SENTENCE_END = re.compile(r"[.!?;]")
 _REACH = 3  # adverbs skipped between the subject and its verb
 
@@ -51,7 +57,7 @@ def _following(
         if new is None:
             return [found[2]]
         pieces[hit + 1] = after[: found.start(2)] + copy_case(found[2], new) + after[found.end() :]
-        return _left_over(after[found.end() :], plural=plural) if new != word else []
+        return _left_over(after[found.end() :], plural=plural, rules=rules) if new != word else []
     return []
 
 
@@ -106,9 +112,26 @@ def _to_singular(word: str, rules: Agreement) -> str | None:
     return word if word.endswith("ed") else None
 
 
-def _left_over(rest: str, *, plural: bool) -> list[str]:
-    """Verbs further on that share the subject: she teaches and *writes*."""
+def _left_over(rest: str, *, plural: bool, rules: Agreement) -> list[str]:
+    """Verbs further on that share the subject: she teaches and *writes*.
+
+    After an object a word in -s may as well be a noun (she likes harbours and *gardens*), so there
+    it must be one that is hardly ever a noun, be known as a verb with a word after it, or have an
+    object of its own.
+    """
     if not plural:
         return []
     end = _SENTENCE_END.search(rest)
-    return _COORDINATED.findall(rest[: end.start()] if end else rest)
+    left = []
+    for found in _COORDINATED.finditer(rest[: end.start()] if end else rest):
+        word, following = found[1], (found[2] or "").lower()
+        base = _to_plural(word.lower(), rules)
+        verb = (
+            _AT_ONCE.fullmatch(rest, 0, found.start()) is not None
+            or _OPENS_OBJECT.fullmatch(following) is not None
+            or (base in rules.regular and following != "")
+            or (base is not None and word_class(base, induced={}) == "base")
+        )
+        if verb:
+            left.append(word)
+    return left

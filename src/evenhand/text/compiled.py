@@ -13,6 +13,7 @@ from evenhand.text.tokens import case_forms, copy_case, vowel_sound, word_patter
 
 Tagger = Callable[[str], Iterable[Any]]
 _ARTICLE = re.compile(r"\b([Aa])(n?)(\s+)$")
+_SET_OF_PRONOUNS = re.compile(r"\b(?:she|they|he)\s?/\s?$", re.IGNORECASE)
 _UNSURE = 0.1  # a probability this close to a half is listed as unresolved
 _NEAR = 40  # characters before a word in which a reason to protect it is looked for
 
@@ -153,7 +154,7 @@ class _Decider:
         tag = None if self.tags is None else self.tags.get(start)
         if tag == "PRP$":
             return part.possessive
-        if tag == "PRP":
+        if tag == "PRP" or _SET_OF_PRONOUNS.search(self.text, max(0, start - 8), start):
             return part.object
         probability = self.model.possessive(self.text, start, end)
         if self.tags is not None or abs(probability - 0.5) < _UNSURE:
