@@ -330,6 +330,11 @@ class TestEngines:
             native = spark.createDataFrame(frame.to_pandas())
             self.agree(measured(frame, **roles), measured(native, **roles))
 
+    @pytest.mark.heavy
+    def test_one_pass_is_equal_on_spark(self, frame, spark, one_pass):
+        native = spark.createDataFrame(frame.to_pandas())
+        self.agree(measured(frame), measured(native))
+
 
 class TestOnePass:
     """A large table of scores within [0, 1]: the histogram's bins hold the sums as well."""
