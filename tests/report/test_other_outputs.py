@@ -15,7 +15,7 @@ from evenhand.report.annotations import as_annotations
 from evenhand.report.card import as_card_section, put_into
 from evenhand.report.charts import specification
 from evenhand.report.charts_show import charts_of, show_chart
-from evenhand.report.compare import change_sentence, changes
+from evenhand.report.compare import change_sentence, changes, other_references
 from evenhand.report.cyclonedx import document
 from evenhand.report.html import as_page
 from evenhand.report.summary import summarise
@@ -98,6 +98,35 @@ def test_nothing_moves_between_two_draws_of_the_same(before: Any) -> None:
     assert found
     assert not [one for one in found if one.moved]
     assert "none of" in change_sentence(old, new, found)
+
+
+def test_audits_with_other_references_say_so_in_one_sentence(before: Any) -> None:
+    frame = moderation(8000, groups=SAME).frame
+    roles = {"truth": "violates", "decision": "removed", "group": "gender"}
+    other = eh.audit(eh.Decisions(frame, **roles, reference={"gender": "f"})).to_json()
+    old, new = View.of(before), View.of(json.loads(other))
+    told = (
+        "The two audits compare with different groups for gender (m before, f now), so their gaps "
+        "and ratios cannot be compared: make both with the same --reference."
+    )
+    assert other_references(old, new) == told
+    assert other_references(old, old) is None
+    assert change_sentence(old, new, changes(old, new)).endswith(told)
+    assert as_page(json.loads(other), previous=before).count(told) == 2
+
+
+def test_what_another_number_says_is_counted_once(before: Any, now: Any) -> None:
+    found = {one.now["measure"] for one in changes(View.of(before), View.of(now))}
+    assert {"true_positive_rate_gap", "accuracy_gap", "selection_rate_gap"} <= found
+    assert not {m for m in found if m.startswith(("false_negative", "true_negative"))}
+    assert not {m for m in found if m.endswith("_ratio") and f"{m[:-6]}_gap" in found}
+    # A limit on a ratio keeps it: its verdict may change.
+    for held in (before, now):
+        limited = {**held, "results": [
+            row | ({"limit_low": 0.8, "limit_high": 1.25} if row["measure"] == "accuracy_ratio"
+                   else {}) for row in held["results"]]}  # fmt: skip
+        measures = {one.now["measure"] for one in changes(View.of(limited), View.of(limited))}
+        assert "accuracy_ratio" in measures
 
 
 def test_annotations_carry_level_and_escape(now: Any) -> None:

@@ -126,7 +126,8 @@ def grouped(chart: Mapping[str, Any], width: int) -> Spec:
         "yOffset": {"field": "series", "type": "nominal", "sort": series},
         "color": by_series(series, SERIES),
     }
-    layers = [
+    layers: list[Spec] = [rule_at("x", 0.0, [1, 0])] if chart.get("zero") == 0.0 else []
+    layers += [
         {
             "transform": [{"filter": "isValid(datum.low)"}],
             "mark": {"type": "rule", "aria": False, "strokeWidth": 2},

@@ -5,7 +5,7 @@ from typing import Any
 
 Block = dict[str, Any]
 # As many columns as a phone can show beside one another; wider tables are stacked there.
-MOST_BESIDE = 3
+MOST_BESIDE = 2
 
 
 def style_columns(sections: Iterable[Block]) -> str:
