@@ -389,7 +389,7 @@ def test_differences_by_hand():
 
 def test_variance_over_test_rows_is_that_of_the_decisions():
     """Accuracy's variance is p(1−p)/n; a remedy equal to its baseline differs by nothing."""
-    rows = join_rows(*two_parts(people(bios(800)), split=None, test_share=0.5, seed=0))
+    rows = join_rows(*two_parts(people(bios(600)), split=None, test_share=0.5, seed=0))
     texts = prepare_texts(rows)
     truth = rows.truth[rows.test]
     n = truth.size
@@ -403,7 +403,7 @@ def test_variance_over_test_rows_is_that_of_the_decisions():
                        one_versus_rest=zeros)  # fmt: skip
 
     one, other = made(truth), made(np.where(right, truth, wrong))
-    found = row_variances(texts, other, one, seed=0, draws=150)
+    found = row_variances(texts, other, one, seed=0, draws=100)
     assert found["accuracy", ""] == pytest.approx(right.mean() * (1 - right.mean()) / n, rel=0.35)
     same = row_variances(texts, one, one, seed=0, draws=5)
     assert max(v for v in same.values() if np.isfinite(v)) == 0
