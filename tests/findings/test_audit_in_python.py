@@ -1,5 +1,6 @@
 """The audit as somebody types it in a notebook: tables, arrays, mistakes."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,17 @@ def test_a_table_and_its_roles_are_enough() -> None:
 def test_arrays_in_the_order_of_scikit_learn() -> None:
     arrays = eh.Decisions.from_arrays(FRAME.y, FRAME.d.to_numpy(), group={"gender": FRAME.gender})
     assert eh.audit(arrays).data["fingerprint"] == eh.audit(DECISIONS).data["fingerprint"]
+
+
+def test_a_charter_may_name_the_columns(tmp_path: Path) -> None:
+    path = tmp_path / "charter.toml"
+    path.write_text(
+        'schema = "evenhand.charter/1"\n[system]\nname = "x"\ndecision = "y"\n'
+        '[roles]\ntruth = "y"\ndecision = "d"\ngroup = "gender"\n'
+    )
+    chartered = eh.audit(FRAME, charter=path)
+    assert chartered.data["fingerprint"] == eh.audit(DECISIONS).data["fingerprint"]
+    assert eh.audit(FRAME, charter=path, truth="d", decision="y").data["roles"]["truth"] == "d"
 
 
 def test_columns_may_be_numbers() -> None:

@@ -24,17 +24,19 @@ EXIT = {"outside": 1, "cannot tell": 3}
 @roles_options
 @click.option("--charter", metavar="FILE", help="Chosen trade-offs, limits and column roles.")
 @lens_options
-@click.option("--limit", "limits", multiple=True, metavar="MEASURE=BAND", help="Repeat for more.")
-@click.option("--lens", "lenses", multiple=True, metavar="LENS", help="Only these lenses.")
+@click.option("--limit", "limits", multiple=True, metavar="MEASURE=BAND",
+              help="Agreed, such as true_positive_rate_gap=0.05; repeat for more.")  # fmt: skip
+@click.option("--lens", "lenses", multiple=True, metavar="LENS",
+              help="Only this lens, such as statistical; repeat for more.")  # fmt: skip
 @click.option("--level", default=0.95, show_default=True, help="Confidence level.")
-@click.option("--seed", default=0, show_default=True)
+@click.option("--seed", default=0, show_default=True, help="Seed of everything drawn.")
 @click.option("--norms", "norm_folder", metavar="FOLDER",
               help="The norm scorer; with --model, tells the words that weigh.")  # fmt: skip
 @click.option("--model", metavar="FILE", help="The linear model of texts that decided (joblib).")
 @click.option("--trust", is_flag=True, help="Open a joblib file, which can run any code.")
 @click.option("--keep-small", is_flag=True, help="Keep numbers of cells under 10 cases.")
 @click.option("--out", "out_path", metavar="FILE", help="Write the report page (HTML).")
-@click.option("--json", "json_path", metavar="FILE", help="Write the record.")
+@click.option("--json", "json_path", metavar="FILE", help="Write the record; - prints it.")
 @click.option("--csv", "csv_path", metavar="FILE", help="Write all rows.")
 @click.option("--markdown", "markdown_path", metavar="FILE", help="Write a summary.")
 @click.option("--junit", "junit_path", metavar="FILE", help="Write test results.")
@@ -45,6 +47,9 @@ EXIT = {"outside": 1, "cannot tell": 3}
 @click.option("--quiet", is_flag=True, help="Print the verdict only.")
 def audit_command(data: tuple[str, ...], **flags: Any) -> int:
     """Audit the decisions in DATA (Parquet, CSV, JSON Lines or Arrow; one, several or a glob).
+
+    \b
+    evenhand audit posts.parquet --truth violates --decision removed --group gender
 
     Exits 0 when nothing lies outside its limit, 1 when something does, 2 on wrong usage, 4 on
     data that cannot be used, and 3 with --fail-on cannot-tell when it cannot be told.

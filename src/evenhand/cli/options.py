@@ -13,8 +13,8 @@ Command = Callable[..., Any]
 def roles_options(command: Command) -> Command:
     """The flags that name the columns of a table."""
     flags = [
-        click.option("--truth", metavar="COLUMN", help="What is the case."),
-        click.option("--decision", metavar="COLUMN", help="What was decided."),
+        click.option("--truth", metavar="COLUMN", help="What is the case (label, outcome)."),
+        click.option("--decision", metavar="COLUMN", help="What was decided (prediction)."),
         click.option("--score", metavar="COLUMN", help="Score of the positive class."),
         click.option("--scores", metavar="PREFIX", help="One score column per class."),
         click.option(
@@ -27,7 +27,10 @@ def roles_options(command: Command) -> Command:
         click.option("--rule", metavar="RULE", help="given, score>=t, argmax or one-versus-rest."),
         click.option("--positive", metavar="VALUE", help="The value that counts as positive."),
         click.option("--positive-is", metavar="WORD", help="benefit or burden for the person."),
-        click.option("--group", "groups", multiple=True, metavar="COLUMN", help="Repeat for more."),
+        click.option(
+            "--group", "groups", multiple=True, metavar="COLUMN",
+            help="Which group a person belongs to; repeat for more.",
+        ),
         click.option("--crossed", is_flag=True, default=None, help="Also all groups crossed."),
         click.option(
             "--reference", "references", multiple=True, metavar="GROUP=VALUE",
@@ -52,7 +55,10 @@ def roles_options(command: Command) -> Command:
         ),
         click.option("--missing", metavar="POLICY", help="drop (default), group or error."),
         click.option("--engine", metavar="ENGINE", help="polars (default), duckdb or spark."),
-        click.option("--spark-master", default="local[*]", show_default=True, metavar="URL"),
+        click.option(
+            "--spark-master", default="local[*]", show_default=True, metavar="URL",
+            help="Where Spark runs.",
+        ),
     ]  # fmt: skip
     for flag in reversed(flags):
         command = flag(command)

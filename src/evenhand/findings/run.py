@@ -196,8 +196,8 @@ def audit(
         raise UsageError(f"level={level!r} is not a confidence level. Choose one such as 0.95.")
     if not isinstance(seed, Integral) or seed < 0:
         raise UsageError(f"seed={seed!r} is not a seed. Give 0 or a larger whole number.")
-    decisions = _decisions(decisions, roles)
     chartered = the_charter(charter)
+    decisions = _decisions(decisions, roles, chartered)
     decisions = with_charter(decisions, chartered)
     bands = [*charter_limits(chartered), *read_limits(limits)]
     chosen = choose_lenses(decisions, lenses)
@@ -329,10 +329,10 @@ def check(result: Audit) -> None:
         raise LimitExceeded(result.sentence)
 
 
-def _decisions(data: Any, roles: Mapping[str, Any]) -> Decisions:
-    """The table with its roles, wherever they were given."""
+def _decisions(data: Any, roles: Mapping[str, Any], charter: Charter | None) -> Decisions:
+    """The table with its roles, wherever they were given; those named here before a charter's."""
     if not isinstance(data, Decisions):
-        return Decisions(data, **roles)
+        return Decisions(data, **{**(charter.roles if charter else {}), **roles})
     if roles:
         raise UsageError(
             f"{min(roles)!r} is not an argument of audit. The roles of the columns are known "
