@@ -183,6 +183,26 @@ def test_residualising_lowers_norm_bias_where_reweighing_does_not(worded):
     assert after < 0.85 * before
 
 
+def test_reaching_likely_people_costs_less_for_the_same_slope(worded):
+    """A class's slope is that of its own people: taken from everybody it costs accuracy."""
+    train, test = worded.train, worded.test
+    truth, group = worded.truth[train], worded.group[train]
+    cells = cells_of(worded.truth[test], group=worded.group[test])
+    more = {"norm_features": worded.scrubbed[test]}
+    slope, accuracy = {}, {}
+    for reach, strength in (("everybody", 0.0), ("everybody", 1.0), ("likely", 1.0)):
+        model = NormResidualisedClassifier(norm_group="female", reach=reach, strength=strength)
+        model.fit(worded.X[train], truth, group=group, norm_features=worded.scrubbed[train])
+        logits = model.decision_function(worded.X[test], **more)
+        norm = model.norm_(worded.scrubbed[test])
+        key = reach if strength else "none"
+        slope[key] = norm_trend(logits, norm=norm, cells=cells, focal=0).slope
+        accuracy[key] = model.score(worded.X[test], worded.truth[test], **more)
+    assert slope["none"] > 0.5
+    assert max(slope["everybody"], slope["likely"]) < 0.6 * slope["none"]
+    assert accuracy["none"] - accuracy["likely"] < 0.5 * (accuracy["none"] - accuracy["everybody"])
+
+
 def test_all_three_together(worded):
     train, test = worded.train, worded.test
     truth, group = worded.truth[train], worded.group[train]
