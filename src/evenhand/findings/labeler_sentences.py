@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evenhand.findings.cost_sentences import cost_sentence
+from evenhand.findings.names import name_of
 from evenhand.lenses.rows import Rows
 
 Row = Mapping[str, Any]
@@ -56,11 +57,11 @@ def standard_or_skill(rows: Rows, *, attribute: str) -> str | None:
     prevalence = by[group, "cost_ratio_prevalence_part"]
     common = abs(prevalence["value"]) > abs(behaviour["value"])
     standard = _beyond(criterion, 0.0) or (_beyond(ratio, 1.0) and _beyond(behaviour, 0.0))
-    name = f"'{ratio['class']}'"
+    name, shown = f"'{ratio['class']}'", name_of(group, attribute)
     parts = []
     if _beyond(ratio, 1.0) and common:
         more = "more" if prevalence["value"] < 0 else "less"
-        parts.append(f"mostly because {name} is {more} common among items of {group}")
+        parts.append(f"mostly because {name} is {more} common among items of {shown}")
     skill = "less" if separation["value"] < 0 else "more"
     if standard and _beyond(separation, 0.0):
         parts.append(f"a different standard, and {skill} skill in telling {name}")
@@ -70,8 +71,9 @@ def standard_or_skill(rows: Rows, *, attribute: str) -> str | None:
         parts.append(f"{skill} skill in telling {name}; no different standard can be told")
     else:
         parts.append("neither a different standard nor a difference in skill can be told")
-    other = "everybody else" if ratio["reference"] == "<rest>" else ratio["reference"]
-    who = f"{group} against {other}, " if len(groups) > 1 else ""
+    rest = ratio["reference"] == "<rest>"
+    other = "everybody else" if rest else name_of(ratio["reference"], attribute)
+    who = f"{shown} against {other}, " if len(groups) > 1 else ""
     return who + "; ".join(parts)
 
 
