@@ -22,6 +22,17 @@ def times(value: float) -> str:
     return f"{value:.1f}" if value < 100 else f"{value:,.0f}"
 
 
+def why_not(reason: str) -> str:
+    """Why there is no number, as a sentence goes on.
+
+    Examples:
+        >>> why_not("no cases in the group"), why_not("fewer than 10 cases: hidden")
+        ('undefined: no cases in the group', 'hidden: fewer than 10 cases')
+    """
+    few, hidden, _ = reason.partition(": hidden")
+    return f"hidden: {few}" if hidden else f"undefined: {reason}"
+
+
 def cost_sentence(rows: Sequence[Row], lead: Row | None) -> str | None:
     """What decisions on each group imply, the leading group first; None where nothing is known.
 
@@ -80,7 +91,7 @@ def untold_sentence(rows: Sequence[Row]) -> str | None:
     parts = []
     for reason, names in reasons.items():
         more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
-        parts.append(f"of {', '.join(names[:MOST_NAMED])}{more} is undefined: {reason}")
+        parts.append(f"of {', '.join(names[:MOST_NAMED])}{more} is {why_not(reason)}")
     if not parts:
         return None
     return f"The {rows[0]['measure'].replace('_', ' ')} {'; that '.join(parts)}."

@@ -6,7 +6,7 @@ A sentence is made from the same row as the table beside it, and rounds as the t
 from collections.abc import Mapping
 from typing import Any
 
-from evenhand.findings.cost_sentences import cost_words
+from evenhand.findings.cost_sentences import cost_words, why_not
 from evenhand.findings.labeler_sentences import labeler_words
 from evenhand.findings.norm_sentences import counts_classes, norm_words
 from evenhand.findings.swap_sentences import swap_words
@@ -126,7 +126,7 @@ def row_sentence(row: Row, *, meaning: Mapping[str, str] | None = None) -> str:
     """
     if row["value"] is None:
         what = f"{words(row['measure'])}{_of(row)}"
-        return f"{_capital(what)} is undefined: {row['undefined']}."
+        return f"{_capital(what)} is {why_not(str(row['undefined']))}."
     base = base_of(row["measure"])
     reference = _OTHERS.get(row["reference"], row["reference"])
     place = f" in stratum {row['stratum']}" if row["stratum"] else ""
