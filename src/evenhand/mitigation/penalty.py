@@ -197,7 +197,7 @@ class NormPenalisedClassifier(LinearRemedy):
             )
             steps.append(step)
             self.strength_, self.stopped_by_ = pick_strength(steps, budget=self.budget)
-            if self.strength_ != strength:
+            if steps[0].accuracy - steps[-1].accuracy > self.budget:
                 break
         self.steps_ = tuple(steps)
 
