@@ -9,6 +9,7 @@ from typing import Any
 from evenhand.findings.cost_sentences import cost_words, why_not
 from evenhand.findings.labeler_sentences import labeler_words
 from evenhand.findings.norm_sentences import counts_classes, norm_words
+from evenhand.findings.rms_sentences import rms_words
 from evenhand.findings.swap_sentences import swap_words
 
 Row = Mapping[str, Any]
@@ -140,6 +141,7 @@ def row_sentence(row: Row, *, meaning: Mapping[str, str] | None = None) -> str:
     same = number(row["value"]) == "0.000"
     swapped = swap_words(row, _class(row["class"], meaning or {}), same=same)
     costs = cost_words(row, reference) or labeler_words(row, reference) or norm_words(row)
+    costs = costs or rms_words(row, reference)
     if costs is not None:
         told, shown = costs
     elif swapped is not None:
