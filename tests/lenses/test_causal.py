@@ -825,7 +825,7 @@ def test_what_the_lens_lacks():
             {},
             {"missing": "error"},
             DataError,
-            "missing='error' and the data has 1 rows with no decision@f. Fill them in, or choose "
+            "missing='error' and the data has 1 row with no decision@f. Fill them in, or choose "
             "missing='drop' or 'group'.",
         ),
         (

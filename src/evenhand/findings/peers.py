@@ -11,18 +11,10 @@ from evenhand.decisions.labels import crossed_name
 from evenhand.decisions.table import Decisions
 from evenhand.errors import DataError, UsageError
 from evenhand.findings.run import audit
+from evenhand.lenses.catalogue import RATES
 from evenhand.lenses.rows import Rows
 
 TOLERANCE = 1e-9
-SHARED = (
-    "selection_rate",
-    "true_positive_rate",
-    "false_positive_rate",
-    "false_negative_rate",
-    "true_negative_rate",
-    "precision",
-    "accuracy",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +95,7 @@ def _compare(tool: str, decisions: Decisions, peer: Peer) -> Check:
 def _pairs(rows: Rows, theirs: dict[str, dict[str, float]]) -> Iterator[tuple[Any, float]]:
     for row in rows:
         rate = row["measure"].removesuffix("_gap")
-        if rate not in SHARED or row["value"] is None or row["group"] not in theirs[rate]:
+        if rate not in RATES or row["value"] is None or row["group"] not in theirs[rate]:
             continue
         if row["measure"] == rate:
             yield row, theirs[rate][row["group"]]
@@ -132,7 +124,7 @@ def _fairlearn(truth: list[int], decision: list[int], groups: list[str]) -> dict
         y_pred=decision,
         sensitive_features=groups,
     ).by_group
-    return {rate: found[rate].to_dict() for rate in SHARED}
+    return {rate: found[rate].to_dict() for rate in RATES}
 
 
 def _aif360(truth: list[int], decision: list[int], groups: list[str]) -> dict[str, Any]:
@@ -148,7 +140,7 @@ def _aif360(truth: list[int], decision: list[int], groups: list[str]) -> dict[st
     finally:
         logging.disable(logging.NOTSET)
 
-    found: dict[str, dict[str, float]] = {rate: {} for rate in SHARED}
+    found: dict[str, dict[str, float]] = {rate: {} for rate in RATES}
     names = {
         "selection_rate": "selection_rate",
         "true_positive_rate": "true_positive_rate",

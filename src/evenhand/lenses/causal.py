@@ -19,7 +19,7 @@ from evenhand.decisions.roles import Attribute, Roles
 from evenhand.decisions.table import Decisions
 from evenhand.decisions.tally import Tally
 from evenhand.errors import DataError, UsageError, nearest
-from evenhand.lenses.lens import LensResult, Options
+from evenhand.lenses.lens import LensResult, Options, found_missing
 from evenhand.lenses.pair_rows import LENS, PairRows
 from evenhand.lenses.pairs import PairTable, pair_table
 from evenhand.lenses.quadrant import quadrant
@@ -121,14 +121,7 @@ def left_out(table: PairTable, roles: Roles) -> dict[str, int]:
         reasons[f"no {roles.stratum} (kept outside strata)"] = n[table.stratum < 0].sum()
     if table.cluster is not None:
         reasons[f"no {roles.cluster}"] = n[table.cluster < 0].sum()
-    found = {reason: int(rows) for reason, rows in reasons.items() if rows}
-    if found and roles.missing == "error":
-        told = ", ".join(f"{rows:,} rows with {r.split(' (')[0]}" for r, rows in found.items())
-        raise DataError(
-            f"missing='error' and the data has {told}. "
-            "Fill them in, or choose missing='drop' or 'group'."
-        )
-    return found
+    return found_missing(reasons, roles)
 
 
 def _told(table: PairTable, tally: Tally, roles: Roles) -> list[str]:

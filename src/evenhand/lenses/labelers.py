@@ -50,7 +50,7 @@ from evenhand.lenses.labeler_groups import LENS, Setting, flag_notes, group_rows
 from evenhand.lenses.labeler_pool import labeler_rows, labeler_spans
 from evenhand.lenses.labeler_times import time_details
 from evenhand.lenses.labeler_truth import corrected_rows
-from evenhand.lenses.lens import LensResult, Options
+from evenhand.lenses.lens import LensResult, Options, found_missing
 from evenhand.lenses.rows import Rows
 
 __all__ = ["LENS", "lacks", "measure"]
@@ -232,17 +232,7 @@ def left_out(tally: Tally, attribute: Attribute, roles: Roles) -> dict[str, int]
         reasons[f"no {key} (labelers)"] = n[codes[key] < 0].sum()
     if "stratum" in codes:
         reasons[f"no {roles.stratum} (kept outside strata)"] = n[codes["stratum"] < 0].sum()
-    found = {reason: int(rows) for reason, rows in reasons.items() if rows}
-    if found and roles.missing == "error":
-        told = ", ".join(
-            f"{rows:,} {'row' if rows == 1 else 'rows'} with {reason.split(' (')[0]}"
-            for reason, rows in found.items()
-        )
-        raise DataError(
-            f"missing='error' and the data has {told}. "
-            "Fill them in, or choose missing='drop' or 'group'."
-        )
-    return found
+    return found_missing(reasons, roles)
 
 
 def _table_notes(decisions: Decisions) -> list[str]:

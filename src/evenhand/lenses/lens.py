@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from evenhand.decisions.roles import Roles
 from evenhand.decisions.tally import Tally
+from evenhand.errors import DataError
 from evenhand.lenses.rows import Rows
 
 
@@ -56,3 +58,18 @@ def setting_for(settings: Mapping[str, Any], name: str, attribute: str, group: s
     elif group in value:
         return value[group]
     return value.get("all")
+
+
+def found_missing(reasons: Mapping[str, Any], roles: Roles) -> dict[str, int]:
+    """The reasons that left rows out, with their rows; refused where `missing` is 'error'."""
+    found = {reason: int(rows) for reason, rows in reasons.items() if rows}
+    if found and roles.missing == "error":
+        told = ", ".join(
+            f"{rows:,} {'row' if rows == 1 else 'rows'} with {reason.split(' (')[0]}"
+            for reason, rows in found.items()
+        )
+        raise DataError(
+            f"missing='error' and the data has {told}. "
+            "Fill them in, or choose missing='drop' or 'group'."
+        )
+    return found

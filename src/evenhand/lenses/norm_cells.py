@@ -68,8 +68,7 @@ def cells_of(
     passes = [False, True] if len(places.strata) > 1 else [False]
     shared = {"norms": norms}
     own = [
-        own_ranks(decisions, attribute, stratified=s, norms=norms, counted=counted)
-        for s in passes
+        own_ranks(decisions, attribute, stratified=s, norms=norms, counted=counted) for s in passes
     ]
     told = [tally for tally in own if tally is not None]
     if told:

@@ -14,7 +14,7 @@ from evenhand.decisions.roles import Attribute, Roles
 from evenhand.decisions.table import Decisions
 from evenhand.decisions.tally import Tally
 from evenhand.errors import DataError, UsageError, nearest
-from evenhand.lenses.lens import LensResult, Options
+from evenhand.lenses.lens import LensResult, Options, found_missing
 from evenhand.lenses.norm_cells import Cells, Places, cells_of
 from evenhand.lenses.norm_rows import LENS, Page
 from evenhand.lenses.rows import Rows
@@ -217,14 +217,7 @@ def left_out(counts: Tally, attribute: Attribute, roles: Roles) -> dict[str, int
     }
     for column in (*roles.norm.values(), *roles.norm_irrelevant.values()):
         reasons[f"no {column}"] = counts.sums[f"lacks:{column}"].sum()
-    found = {reason: int(rows) for reason, rows in reasons.items() if rows}
-    if found and roles.missing == "error":
-        told = ", ".join(f"{rows:,} rows with {r.split(' (')[0]}" for r, rows in found.items())
-        raise DataError(
-            f"missing='error' and the data has {told}. "
-            "Fill them in, or choose missing='drop' or 'group'."
-        )
-    return found
+    return found_missing(reasons, roles)
 
 
 def notes_on(page: Page, decisions: Decisions, positive: str | None) -> list[str]:

@@ -20,7 +20,7 @@ from evenhand.lenses.compare_groups import (
 )
 from evenhand.lenses.confusion import Confusion, confusion, find_classes, prepare
 from evenhand.lenses.group_rates import GroupRates, group_rates, rest_rates
-from evenhand.lenses.lens import LensResult, Options
+from evenhand.lenses.lens import LensResult, Options, found_missing
 from evenhand.lenses.ranked_scores import score_rows
 from evenhand.lenses.rows import Rows
 from evenhand.lenses.strata import stratified_rows
@@ -236,17 +236,7 @@ def left_out(tally: Tally, attribute: Attribute, roles: Roles) -> dict[str, int]
         reasons[f"no {roles.weight}"] = n[codes["weighed"] < 0].sum()
     if "scored" in codes:
         reasons["no decision"] = n[codes["scored"] < 0].sum()
-    found = {reason: int(rows) for reason, rows in reasons.items() if rows}
-    if found and roles.missing == "error":
-        told = ", ".join(
-            f"{rows:,} {'row' if rows == 1 else 'rows'} with {reason.split(' (')[0]}"
-            for reason, rows in found.items()
-        )
-        raise DataError(
-            f"missing='error' and the data has {told}. "
-            "Fill them in, or choose missing='drop' or 'group'."
-        )
-    return found
+    return found_missing(reasons, roles)
 
 
 def _unseen(table: Confusion, attribute: Attribute) -> list[str]:

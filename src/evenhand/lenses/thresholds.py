@@ -14,11 +14,11 @@ from evenhand.decisions.table import Decisions
 from evenhand.decisions.threshold_tallies import Margins
 from evenhand.decisions.threshold_values import nearest_rows
 from evenhand.decisions.unit_margins import has_unit_grid
-from evenhand.errors import DataError, UsageError, nearest
+from evenhand.errors import UsageError, nearest
 from evenhand.lenses.cost_curves import cost_curve
 from evenhand.lenses.implied_contrasts import REST, comparison_rows, summary_rows
 from evenhand.lenses.implied_rows import Frame, corrected_rows, group_rows
-from evenhand.lenses.lens import LensResult, Options
+from evenhand.lenses.lens import LensResult, Options, found_missing
 from evenhand.lenses.margins import Margin, measure_margins, tally_margins
 from evenhand.lenses.rows import Rows
 from evenhand.lenses.threshold_details import margin_details
@@ -166,14 +166,7 @@ def left_out(tallied: Margins, attribute: Attribute, decisions: Decisions) -> di
         f"no {attribute.name}": nobody,
         "no truth, score or threshold (thresholds)": tallied.unusable,
     }
-    found = {reason: rows for reason, rows in reasons.items() if rows}
-    if found and decisions.roles.missing == "error":
-        told = ", ".join(f"{n:,} rows with {r.split(' (')[0]}" for r, n in found.items())
-        raise DataError(
-            f"missing='error' and the data has {told}. "
-            "Fill them in, or choose missing='drop' or 'group'."
-        )
-    return found
+    return found_missing(reasons, decisions.roles)
 
 
 def threshold_rule(decisions: Decisions) -> str:
