@@ -15,8 +15,8 @@ _NAMED = ("class", "group", "reference", "stratum", "norm")
 ORDER = {"outside": 0, "cannot tell": 1, "within": 2, "not assessed": 3}
 # Where the words of a sentence end and its numbers begin.
 _NUMBERS = re.compile(
-    r": (?=(?:gap|ratio|root mean square|rank correlation|norm bias|slope|criterion gap|separation gap|"
-    r"prevalence gap|[−+]?\d))"
+    r": (?=(?:gap|ratio|root mean square|rank correlation|norm bias|slope|criterion gap|"
+    r"separation gap|prevalence gap|[−+]?\d))"
 )
 
 
