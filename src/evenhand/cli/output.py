@@ -38,8 +38,8 @@ def progress() -> Iterator[Callable[[str], None] | None]:
 
 def check_outputs(paths: Mapping[str, str | None], inputs: tuple[str, ...]) -> None:
     """Refuse, before anything is computed, outputs that could not or must not be written."""
+    from evenhand.decisions.batches import check_writable
     from evenhand.decisions.read import overwrites
-    from evenhand.findings.record import check_writable
 
     given = {f"--{flag}": path for flag, path in paths.items() if path}
     seen: dict[Path, str] = {}

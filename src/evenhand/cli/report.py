@@ -22,7 +22,8 @@ OUTPUTS = ("out", "markdown", "junit", "card", "cyclonedx")
 @click.option("--charts/--no-charts", default=True, show_default=True)
 def report_command(records: tuple[str, ...], **flags: Any) -> int:
     """Render RECORDS: audit.json, two of them (old and new), a ledger folder, or both kinds."""
-    from evenhand.findings.record import check_writable, read_record, write_text
+    from evenhand.decisions.batches import check_writable
+    from evenhand.findings.record import read_record, write_text
     from evenhand.mitigation.ledger_files import read_ledger
     from evenhand.report.whole import whole
 

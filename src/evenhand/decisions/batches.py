@@ -162,6 +162,20 @@ def _kind(source: str) -> str:
     return "csv" if ".csv" in source.lower() else "table"
 
 
+def check_writable(path: str | Path) -> None:
+    """Refuse an output path at once, before anything is computed for it."""
+    target = Path(path)
+    if target.is_dir():
+        why = "it is a folder"
+    elif not target.parent.is_dir():
+        why = f"there is no folder '{target.parent}'"
+    elif not os.access(target if target.exists() else target.parent, os.W_OK):
+        why = "permission denied"
+    else:
+        return
+    raise UsageError(f"'{path}' cannot be written: {why}. Choose another place.")
+
+
 def check_parquet_path(path: str | Path, *, data: Any = None) -> Path:
     """The path of a Parquet file to write, refused at once where it cannot or must not be written.
 
@@ -172,15 +186,8 @@ def check_parquet_path(path: str | Path, *, data: Any = None) -> Path:
         raise UsageError(f"'{path}' would overwrite the data. Choose another place.")
     if target.suffix.lower() not in {".parquet", ".pq"}:
         raise UsageError(f"'{path}' is not a Parquet file. Name the output such as out.parquet.")
-    if target.is_dir():
-        why = "it is a folder"
-    elif not target.parent.is_dir():
-        why = f"there is no folder '{target.parent}'"
-    elif not os.access(target if target.exists() else target.parent, os.W_OK):
-        why = "permission denied"
-    else:
-        return target
-    raise UsageError(f"'{path}' cannot be written: {why}. Choose another place.")
+    check_writable(target)
+    return target
 
 
 def write_batches(batches: Iterable[Batch], path: str | Path) -> None:

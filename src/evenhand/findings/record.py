@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from evenhand.decisions.batches import check_writable
 from evenhand.errors import DataError, UsageError
 
 SCHEMA = "evenhand.audit/1"
@@ -31,20 +32,6 @@ def read_record(path: str | Path) -> dict[str, Any]:
     if missing:
         raise DataError(f"'{path}' is a damaged record: it has no {missing[0]!r}.")
     return dict(document)
-
-
-def check_writable(path: str | Path) -> None:
-    """Refuse an output path at once, before anything is computed for it."""
-    target = Path(path)
-    if target.is_dir():
-        why = "it is a folder"
-    elif not target.parent.is_dir():
-        why = f"there is no folder '{target.parent}'"
-    elif not os.access(target if target.exists() else target.parent, os.W_OK):
-        why = "permission denied"
-    else:
-        return
-    raise UsageError(f"'{path}' cannot be written: {why}. Choose another place.")
 
 
 def write_text(path: str | Path, text: str) -> None:

@@ -6,8 +6,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from evenhand.decisions.batches import check_writable
 from evenhand.errors import UsageError, nearest
-from evenhand.findings.record import check_writable, write_text
+from evenhand.findings.record import write_text
 from evenhand.report.charts import WIDE, specification
 from evenhand.report.svg import own_ids, png, raw_svg
 from evenhand.report.whole import whole
