@@ -144,17 +144,3 @@ def test_covariance_of_gaps_equals_a_regression() -> None:
         y, np.ones(rows), cell=group, cluster=cluster + 100 * group, reference=[0, 0]
     )
     assert apart[1] == 0
-
-
-def test_two_way_is_floored_at_the_larger_one_way() -> None:
-    def clustered(hits, n, cluster):
-        return weights.clustered_rate(hits, n, cell=[0] * len(n), cluster=cluster, cells=1)
-
-    hits, n = [1, 0, 1, 1, 0, 0, 1, 0], [1] * 8
-    labeler, item = [0, 0, 0, 0, 1, 1, 1, 1], [0, 1, 2, 3, 0, 1, 2, 3]
-    first, second = clustered(hits, n, labeler), clustered(hits, n, item)
-    both = clustered(hits, n, range(8))
-    result = weights.two_way(first, second, both)
-    plain = first.variance + second.variance - both.variance
-    assert result.variance[0] == max(plain[0], first.variance[0], second.variance[0])
-    assert result.clusters[0] == 2

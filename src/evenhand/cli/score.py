@@ -40,7 +40,8 @@ def score_command(data: tuple[str, ...], **flags: Any) -> int:
     Adds decision and score:<class>, and both with @<value> for each column <text>@<value>. Every
     distinct text is asked once; a run that broke off goes on where it stopped.
     """
-    from evenhand.decisions.batches import check_writable, write_text
+    from evenhand.decisions.batches import check_writable
+    from evenhand.findings.record import write_text
     from evenhand.models.kept_scores import model_identity
     from evenhand.models.predictor import load_predictor
     from evenhand.models.score_table import score_table

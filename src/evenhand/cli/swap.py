@@ -41,7 +41,8 @@ def swap_command(data: tuple[str, ...], **flags: Any) -> int:
     Adds the column <text>@<value> for each value of the lexicon. Without --group the words of
     each text decide what it is rewritten from, and a text without such a word stays as it is.
     """
-    from evenhand.decisions.batches import check_writable, write_text
+    from evenhand.decisions.batches import check_writable
+    from evenhand.findings.record import write_text
     from evenhand.text.swap_table import TextChanges, swap_table
 
     if not data:

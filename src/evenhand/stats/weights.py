@@ -177,22 +177,6 @@ def clustered_covariance(
         return np.asarray(inner * factor * factor[compared])
 
 
-def two_way(first: ClusteredRate, second: ClusteredRate, both: ClusteredRate) -> ClusteredRate:
-    """Rates whose rows are clustered in two ways, such as by labeler and by item.
-
-    `both` treats each combination as a cluster. The variance V₁ + V₂ − V₁₂ is floored at the
-    larger one-way variance, and the smaller number of clusters sets the degrees of freedom.
-    """
-    combined = first.variance + second.variance - both.variance
-    return ClusteredRate(
-        value=first.value,
-        variance=np.maximum(combined, np.maximum(first.variance, second.variance)),
-        n=first.n,
-        clusters=np.minimum(first.clusters, second.clusters),
-        n_clusters=np.minimum(first.n_clusters, second.n_clusters),
-    )
-
-
 def _side(weight: FloatArray, squares: FloatArray, mean_weight: FloatArray) -> FloatArray:
     """Part of the logit's variance that comes from the hits, or from the misses."""
     own, implied = squares / weight**2, mean_weight / weight
