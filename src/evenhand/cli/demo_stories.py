@@ -19,9 +19,33 @@ schema = "evenhand.charter/1"
 [system]
 name = "Comment removal"
 decision = "remove a post"
+false_positive = "wrongful removal"
+false_negative = "missed violation"
 
 [roles]
 positive_is = "burden"
+
+[[catalogue]]
+outcome = "false_positive"
+kind = "cost"
+borne_by = "posters"
+what = "A harmless post disappears and its writer is silenced."
+
+[[catalogue]]
+outcome = "false_negative"
+kind = "cost"
+borne_by = "readers"
+what = "A post that breaks the rules stays up."
+
+[[stakeholders]]
+name = "posters"
+interest = "being heard"
+consulted = true
+
+[[stakeholders]]
+name = "readers"
+interest = "not being insulted"
+consulted = false
 
 [[choices]]
 cost_ratio = 4.0
