@@ -30,8 +30,8 @@ ORDER = (
 )
 BESIDE = {"simulate", "datasets"}
 BESIDE_MAY_USE = {"errors", "stats", "text", "decisions"}
-# An audit prints itself: the display hooks of findings/run.py reach forward, when called.
-FORWARD = {("findings/run.py", "report")}
+# Audits and ledgers show themselves: their display hooks reach forward, when called.
+FORWARD = {("findings/run.py", "report"), ("mitigation/ledger.py", "report")}
 HEAVY = (
     "sklearn",
     "torch",

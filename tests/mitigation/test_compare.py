@@ -509,3 +509,16 @@ def test_all_remedies_on_real_biographies():
         base, swapped = found.row("baseline", where), found.row("augment", where)
         flips = [r["measures"]["flip_rate"]["all"]["value"] for r in (base, swapped)]
         assert flips[1] <= flips[0]
+
+
+def test_a_ledger_shows_itself_in_a_notebook_and_draws_its_charts(ledger, tmp_path):
+    told = ledger._repr_html_()
+    assert "<script" not in told
+    for row in ledger.rows:
+        assert f"<td>{row['remedy']}</td>" in told
+    chart = ledger.chart()
+    assert chart._repr_html_() in told
+    chart.save(tmp_path / "remedies.svg")
+    assert (tmp_path / "remedies.svg").read_text().startswith("<svg")
+    with pytest.raises(UsageError, match=r"^chart 'no' does not exist\."):
+        ledger.chart("no")

@@ -55,6 +55,17 @@ class Ledger:
         told = [f"{r['remedy']} ({r['representation']}): {r['sentence']}" for r in self.rows]
         return "\n".join([*told, *self.document["notes"]])
 
+    def chart(self, name: str | None = None) -> Any:
+        """One of the report's charts of remedies, as `Audit.chart` gives those of an audit."""
+        from evenhand.report.charts_show import show_chart
+
+        return show_chart(None, name, ledger=self.document)
+
+    def _repr_html_(self) -> str:
+        from evenhand.report.notebook import as_ledger_fragment
+
+        return as_ledger_fragment(self.document)
+
 
 def build_ledger(
     texts: LedgerTexts,

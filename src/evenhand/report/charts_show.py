@@ -47,17 +47,25 @@ class Chart:
             )
 
 
-def charts_of(record: Mapping[str, Any]) -> dict[str, Chart]:
-    """Every chart of an audit by its name, in the order of the report."""
+def charts_of(
+    record: Mapping[str, Any] | None, *, ledger: Mapping[str, Any] | None = None
+) -> dict[str, Chart]:
+    """Every chart of an audit, or of a ledger, by its name, in the order of the report."""
     from evenhand.report.summary import summarise
 
     found: dict[str, Chart] = {}
-    _gather(summarise(whole(record))["sections"], found)
+    page = summarise(whole(record) if record else None, ledger=ledger)
+    _gather(page["sections"], found)
     return found
 
 
-def show_chart(record: Mapping[str, Any], name: str | None = None) -> Chart:
-    """A chart of an audit; the leading one where no name is given.
+def show_chart(
+    record: Mapping[str, Any] | None,
+    name: str | None = None,
+    *,
+    ledger: Mapping[str, Any] | None = None,
+) -> Chart:
+    """A chart of an audit, or of a ledger; the leading one where no name is given.
 
     Examples:
         >>> import evenhand as eh
@@ -67,9 +75,13 @@ def show_chart(record: Mapping[str, Any], name: str | None = None) -> Chart:
         >>> show_chart(eh.audit(table).record(), "accuracy-gap-gender").title[:22]
         "Decisions on '1' are r"
     """
-    known = charts_of(record)
+    known = charts_of(record, ledger=ledger)
     if not known:
-        raise UsageError("This audit has no chart: none of its lenses gave rows that can be drawn.")
+        raise UsageError(
+            "This audit has no chart: none of its lenses gave rows that can be drawn."
+            if record
+            else "This ledger has no chart: none of its remedies gave numbers that can be drawn."
+        )
     chosen = next(iter(known)) if name is None else name
     if chosen not in known:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""A record in a notebook: static HTML with scoped styles and no script."""
+"""A record or a ledger in a notebook: static HTML with scoped styles and no script."""
 
 from collections.abc import Mapping
 from html import escape
@@ -42,9 +42,24 @@ def as_fragment(record: Mapping[str, Any], *, chart: bool = False) -> str:
     )
 
 
-def _leading(record: Mapping[str, Any]) -> str:
+def as_ledger_fragment(ledger: Mapping[str, Any]) -> str:
+    """What each remedy moved and left, in its sentence, and the leading chart."""
+    lines = "".join(
+        f"<tr><td>{escape(row['remedy'])}</td><td>{escape(row['representation'])}</td>"
+        f"<td>{escape(row['sentence'])}</td></tr>"
+        for row in ledger["rows"]
+    )
+    notes = "".join(f"<li>{escape(note)}</li>" for note in ledger["notes"])
+    head = "".join(f"<th>{name}</th>" for name in ("remedy", "representation", "what it did"))
+    return (
+        f'<div class="evenhand">{_STYLE}<table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{lines}</tbody></table><ul>{notes}</ul>{_leading(None, ledger=ledger)}</div>"
+    )
+
+
+def _leading(record: Mapping[str, Any] | None, *, ledger: Mapping[str, Any] | None = None) -> str:
     from evenhand.report.charts_show import charts_of
     from evenhand.report.svg import can_draw
 
-    known = charts_of(record) if can_draw() else {}
+    known = charts_of(record, ledger=ledger) if can_draw() else {}
     return next(iter(known.values()))._repr_html_() if known else ""
