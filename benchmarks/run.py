@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-SUITES = ("foundation", "lenses")
+SUITES = ("foundation", "lenses", "linear")
 
 
 def main(names: list[str]) -> None:
