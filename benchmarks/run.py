@@ -1,7 +1,7 @@
 """Every benchmark, as ratios measured in one run, written to RESULTS.md.
 
-    make bench                 everything
-    python benchmarks/run.py foundation
+    make bench                 everything but the ledger of remedies
+    python benchmarks/run.py remedies
 
 The unit is the bare count: `scan_parquet(file).group_by(keys).len()` on Polars' streaming engine,
 in the same run. Absolute seconds depend on the machine; ratios carry over.
