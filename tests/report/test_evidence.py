@@ -6,6 +6,7 @@ import polars as pl
 
 import evenhand as eh
 from evenhand.report.evidence import LONGEST, evidence_lines, marked
+from evenhand.report.html import as_page
 from evenhand.simulate.moderation import moderation
 
 TEXTS = pl.DataFrame(
@@ -65,3 +66,18 @@ def test_rows_nearest_the_threshold() -> None:
 
 def test_words_that_only_one_text_has() -> None:
     assert marked("Ms. Poe sat", "Poe sat down") == "[Ms.|] Poe sat [|down]"
+
+
+def test_the_page_shows_what_was_asked_for_and_nothing_else() -> None:
+    evil = TEXTS.with_columns((pl.col("bio@female", "bio@male") + " <script>alert(1)").name.keep())
+    asked = eh.audit(evil, truth="truth", lenses=["causal"], settings={"evidence": 5})
+    page = as_page(asked.record(), charts=False)
+    assert "[She|He] likes [her|his] job. &lt;script&gt;alert(1)" in page
+    assert "<script" not in page
+    without = as_page(eh.audit(TEXTS, truth="truth", lenses=["causal"]).record(), charts=False)
+    assert "likes" not in without
+
+    posts = moderation(2_000, seed=1).frame
+    roles = {"truth": "violates", "score": "score", "threshold": 0.5, "group": "gender"}
+    near = eh.audit(posts, settings={"evidence": 2}, **roles)
+    assert "Rows of female nearest its threshold" in as_page(near.record(), charts=False)

@@ -5,6 +5,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from evenhand.findings.names import name_of
+from evenhand.report.blocks import Block, folded, table
 from evenhand.report.table import printable
 
 LONGEST = 240
@@ -16,17 +17,43 @@ def evidence_lines(record: Mapping[str, Any]) -> Iterator[str]:
 
     A pair is one text with what stands in its place: [he|she].
     """
-    flipped = record["details"].get("causal", {}).get("flipped", [])
+    flipped = _flipped(record)
     if flipped:
         yield f"Texts decided differently ({len(flipped):,} shown):"
     for number, row in enumerate(flipped, 1):
         yield f"{number:>3}. {_decided(row)}"
         yield from (f"     {line}" for line in _texts(row))
-    for table in record["details"].get("thresholds", {}).get("attributes", []):
-        for group, rows in (table.get("evidence") or {}).items():
-            name = name_of(group, table["attribute"])
-            yield f"Rows of {name} nearest its threshold:"
-            yield from (f"     {_scored(row)}" for row in rows)
+    for name, rows in _nearest(record):
+        yield f"Rows of {name} nearest its threshold:"
+        yield from (f"     {_scored(row)}" for row in rows)
+
+
+def flipped_table(record: Mapping[str, Any]) -> list[Block]:
+    """The pairs that flipped as a table that opens on demand; nothing where none was asked for."""
+    rows = [[_decided(row), " / ".join(_texts(row))] for row in _flipped(record)]
+    if not rows:
+        return []
+    told = "Texts decided differently, with what stands in the place of what"
+    return [folded("Texts decided differently", [table(told, ["Decided", "Text"], rows)])]
+
+
+def nearest_tables(record: Mapping[str, Any]) -> list[Block]:
+    """The rows nearest each group's threshold; nothing where none was asked for."""
+    tables = [
+        table(f"Rows of {name} nearest its threshold", ["Row"], [[_scored(row)] for row in rows])
+        for name, rows in _nearest(record)
+    ]
+    return [folded("Rows nearest the threshold", tables)] if tables else []
+
+
+def _flipped(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return list(record["details"].get("causal", {}).get("flipped", []))
+
+
+def _nearest(record: Mapping[str, Any]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    for found in record["details"].get("thresholds", {}).get("attributes", []):
+        for group, rows in (found.get("evidence") or {}).items():
+            yield name_of(group, found["attribute"]), rows
 
 
 def _decided(row: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 from evenhand.findings.sentences import interval, number, signed, words
 from evenhand.report.blocks import Block, as_csv, figure, folded, section, sentences, slug, table
+from evenhand.report.evidence import flipped_table
 from evenhand.report.forests import (
     by_both,
     by_class,
@@ -37,6 +38,7 @@ def causal_section(view: View) -> dict[str, Any] | None:
     blocks += drawn
     blocks += _forests(view, fold=bool(drawn))
     blocks += _flips(view)
+    blocks += flipped_table(view.record)
     heading = (
         headline(found[0]["sentence"])
         if found

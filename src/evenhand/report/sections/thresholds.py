@@ -6,6 +6,7 @@ from typing import Any
 from evenhand.findings.cost_sentences import times
 from evenhand.findings.sentences import number, plural
 from evenhand.report.blocks import Block, as_csv, figure, folded, section, slug, table
+from evenhand.report.evidence import nearest_tables
 from evenhand.report.forests import forest_figure, numbers_table, rows_csv
 from evenhand.report.labels import cell, listed, opening, short
 from evenhand.report.palette import INK, SERIES
@@ -25,6 +26,7 @@ def thresholds_section(view: View) -> dict[str, Any] | None:
         blocks += _implied(view, attribute)
     blocks += _cost_curves(view)
     blocks += sensitivity(view)
+    blocks += nearest_tables(view.record)
     found = view.lens_findings(LENS, "cost_ratio") or view.lens_findings(LENS)
     heading = (
         headline(found[0]["sentence"])
