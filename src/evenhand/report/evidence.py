@@ -53,7 +53,7 @@ def _flipped(record: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _nearest(record: Mapping[str, Any]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     for found in record["details"].get("thresholds", {}).get("attributes", []):
         for group, rows in (found.get("evidence") or {}).items():
-            yield name_of(group, found["attribute"]), rows
+            yield str(name_of(group, found["attribute"])), rows
 
 
 def _decided(row: Mapping[str, Any]) -> str:
