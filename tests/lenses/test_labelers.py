@@ -420,7 +420,7 @@ def test_the_average_labeler_has_rows_beside_those_of_pooled_labels() -> None:
     assert one(result.rows, "separation_gap_average", group="B")["low"] < 0
     told_in_words = labeler_words(average, "A")
     assert told_in_words is not None
-    assert told_in_words[0] == "the average labeler says '1' from weaker signs on for B than for A"
+    assert told_in_words[0] == "the average labeler says '1' on weaker signs for B than for A"
     note = next(n for n in result.notes if "shared by most" in n)
     assert note.startswith("B against A (the average labeler's criterion −0.5")
 
@@ -729,9 +729,9 @@ def test_settings_for_a_group() -> None:
             0.2,
             None,
             "m",
-            "labelers say '1' from stronger signs on for f than for m",
+            "labelers say '1' on stronger signs for f than for m",
         ),
-        ("criterion_gap", 0.0, None, "m", "labelers say '1' from equal signs on for f and for m"),
+        ("criterion_gap", 0.0, None, "m", "labelers say '1' on equal signs for f and for m"),
         ("separation_gap", 0.2, None, "m", "labelers tell '1' apart better for f than for m"),
         ("separation_gap", -0.2, None, "m", "labelers tell '1' apart less well for f than for m"),
         ("separation_gap", 0.0, None, "m", "labelers tell '1' apart as well for f as for m"),
@@ -741,7 +741,7 @@ def test_settings_for_a_group() -> None:
             -0.2,
             "L1",
             "<rest>",
-            "labeler L1 says '1' from weaker signs on for f than other labelers do",
+            "labeler L1 says '1' on weaker signs for f than other labelers do",
         ),
     ],
 )

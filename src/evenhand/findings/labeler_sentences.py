@@ -101,7 +101,7 @@ def labeler_words(row: Row, reference: str | None) -> tuple[str, str] | None:
     Examples:
         >>> row = {"measure": "criterion_gap", "class": "1", "group": "f", "labeler": None}
         >>> labeler_words(row | {"value": -0.2, "lens": "labelers"}, "m")
-        ("labelers say '1' from weaker signs on for f than for m", 'criterion gap −0.200')
+        ("labelers say '1' on weaker signs for f than for m", 'criterion gap −0.200')
     """
     if row.get("lens") != "labelers" or reference is None:
         return None
@@ -119,7 +119,7 @@ def labeler_words(row: Row, reference: str | None) -> tuple[str, str] | None:
     if measure == "criterion_gap":
         kind = "equal" if level else "stronger" if value > 0 else "weaker"
         link = "and" if level else "than"
-        told = f"{who} {verbs[0]} {name} from {kind} signs on for {group} {link} {reference}"
+        told = f"{who} {verbs[0]} {name} on {kind} signs for {group} {link} {reference}"
     elif measure == "separation_gap":
         kind = "as well" if level else "better" if value > 0 else "less well"
         link = "as" if level else "than"
