@@ -265,3 +265,12 @@ def test_bad_arguments(arguments, words):
 def test_rows_that_cannot_be_learned_from(labels, weights, words):
     with says(DataError, words):
         LogisticClassifier().fit([[0.0], [1.0]], labels, sample_weight=weights)
+
+
+def test_a_class_without_weight_is_named():
+    with says(
+        DataError, "Every row of class 'b' has weight 0. Leave its rows out, or give them weight."
+    ):
+        LogisticClassifier().fit(
+            [[0.0], [1.0], [2.0]], ["a", "b", "c"], sample_weight=[1.0, 0.0, 1.0]
+        )

@@ -81,6 +81,12 @@ class LogisticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"The training rows have one class alone, {seen[0]!r}. "
                 "Learning needs rows of at least two classes."
             )
+        weightless = np.setdiff1d(np.arange(classes.size), labels[weights > 0])
+        if weightless.size:
+            raise UnusableRows(
+                f"Every row of class {classes[weightless[0]].item()!r} has weight 0. "
+                "Leave its rows out, or give them weight."
+            )
         start = self._start(classes, X.shape[1])
         several = classes.size > 2
         columns = classes.size if several or self.multinomial else 1
