@@ -199,10 +199,10 @@ class TestOneLabeler:
         assert (p * d).sum() == pytest.approx(ONE["exact"]["d"], abs=1e-6)
 
 
-def simulated(seed, *, labelers=40, items_each=50, **rest):
+def simulated(seed, *, labelers=40, items_each=50, gap=0.2, **rest):
     groups = {
         "A": LabelerGroup(prevalence=0.3, separation=1.5, criterion=1.0),
-        "B": LabelerGroup(prevalence=0.3, separation=1.5, criterion=0.8),
+        "B": LabelerGroup(prevalence=0.3, separation=1.5, criterion=1.0 - gap),
     }
     spread = Variation(
         criterion_across=0.4, separation_across=0.3, criterion_within=0.2, separation_within=0.15
@@ -314,11 +314,17 @@ class TestPool:
         assert np.isfinite(summary.mean).all()
         assert summary.sd[0, 1] > np.median(summary.sd[:, 1])
 
-    def test_probability_and_share(self):
+    def test_a_correlation_of_nearly_one_has_a_marginal_likelihood(self):
+        counts, *_ = simulated(7140, gap=0.5)
+        # One of the draws for these labels: its last correlation is 1 to eleven digits.
+        far = [[0.446, 0.682, 7.251, 1.456, 6.473, 12.599]]
+        assert np.isfinite(find_modes(cell_counts(counts), far).log_marginal).all()
+        own = pooled_signal(counts, prevalence=0.3, seed=7140).labelers("criterion")
+        assert np.isfinite([own.low, own.mean, own.high]).all()
+
+    def test_share_and_own_differences(self):
         counts, *_ = simulated(7, labelers=30, items_each=200)
         found = pooled_signal(counts)
-        assert found.probability_beyond("criterion", limit=0.0) == 1
-        assert found.probability_beyond("criterion", limit=5.0) == 0
         share = found.share_leaning("criterion")
         assert 0.5 < share.mean <= 1
         own = found.labeler_contrast("criterion")
@@ -366,13 +372,14 @@ def table_z(counts):
 
 def coverage(seeds, **rest):
     """Share of 95 % intervals that cover, by quantity."""
-    inside = {"criterion": [], "separation": [], "log_cost_ratio": [], "contrast": [], "whole": []}
+    quantities = ("criterion", "separation", "log_cost_ratio")
+    inside = {name: [] for name in (*quantities, "contrast", "whole", "share")}
     for seed in seeds:
         counts, items, planted = simulated(seed, **rest)
         found = pooled_signal(
             counts, items=items if "shared_items" in rest else None, prevalence=0.3, seed=seed
         )
-        for name in ("criterion", "separation", "log_cost_ratio"):
+        for name in quantities:
             summary, truth = found.labelers(name), planted(name)
             inside[name].append(np.mean((summary.low <= truth) & (truth <= summary.high)))
         own, t = found.labeler_contrast("criterion"), planted("criterion")
@@ -380,6 +387,8 @@ def coverage(seeds, **rest):
         inside["contrast"].append(np.mean((own.low <= gap) & (gap <= own.high)))
         whole = found.contrast("criterion")
         inside["whole"].append(whole.low <= 0.2 <= whole.high)
+        share = found.share_leaning("criterion")
+        inside["share"].append(share.low - 1e-9 <= np.mean(gap > 0) <= share.high + 1e-9)
     return {name: float(np.mean(values)) for name, values in inside.items()}
 
 
@@ -397,6 +406,7 @@ class TestCoverage:
         assert min(found["criterion"], found["separation"], found["log_cost_ratio"]) >= 0.93
         assert found["whole"] >= 0.91
         assert found["contrast"] >= 0.93
+        assert found["share"] >= 0.93
 
     @pytest.mark.heavy
     def test_shared_items_do_not_fool_the_contrast(self):

@@ -24,6 +24,7 @@ SCALE_LABELER = 0.5
 SCALE_WITHIN = 0.25
 SCALE_CORRELATION = 0.5
 LARGEST_STEP = 2.0
+LARGEST_Z = 7.0
 TOLERANCE = 1e-6
 LARGEST_BATCH = 8_000_000  # numbers in one array of Hessians, about 64 MB
 
@@ -100,6 +101,11 @@ def _two_by_two(sds: FloatArray, correlation: FloatArray) -> FloatArray:
     )
 
 
+def _correlation(z: FloatArray) -> FloatArray:
+    """Correlation of Fisher's z, kept so far from 1 that its covariance has an inverse."""
+    return np.tanh(np.clip(z, -LARGEST_Z, LARGEST_Z))
+
+
 def population_covariance(hyper: ArrayLike, *, groups: int) -> FloatArray:
     """Σ for each row of hyperparameters, shape (rows, 2·groups, 2·groups).
 
@@ -109,10 +115,10 @@ def population_covariance(hyper: ArrayLike, *, groups: int) -> FloatArray:
     """
     h = np.atleast_2d(np.asarray(hyper, dtype=float))
     sds = hyper_sds(h)
-    labeler = _two_by_two(sds[:, :2], np.tanh(h[:, 2]))
+    labeler = _two_by_two(sds[:, :2], _correlation(h[:, 2]))
     if groups == 1:
         return labeler
-    within = _two_by_two(sds[:, 2:], np.tanh(h[:, 5]))
+    within = _two_by_two(sds[:, 2:], _correlation(h[:, 5]))
     whole = np.tile(labeler, (1, groups, groups))
     for g in range(groups):
         at = slice(2 * g, 2 * g + 2)
@@ -241,8 +247,8 @@ def _blocks(curve: FloatArray, h: FloatArray) -> _Blocks:
     rows, labelers, size = curve.shape
     groups = size // 2
     sds = hyper_sds(h)
-    across = np.linalg.inv(_two_by_two(sds[:, :2], np.tanh(h[:, 2])))
-    near = across if groups == 1 else np.linalg.inv(_two_by_two(sds[:, 2:], np.tanh(h[:, 5])))
+    across = np.linalg.inv(_two_by_two(sds[:, :2], _correlation(h[:, 2])))
+    near = across if groups == 1 else np.linalg.inv(_two_by_two(sds[:, 2:], _correlation(h[:, 5])))
     alarm, hit = curve[..., 0::2], curve[..., 1::2]
     inner = near[:, None, None]
     diagonal, logs = _invert_pairs(
