@@ -417,6 +417,7 @@ def test_the_average_labeler_has_rows_beside_those_of_pooled_labels() -> None:
     shared = one(result.rows, "criterion_gap_shared", group="B")
     assert (shared["n"], shared["reference"]) == (60, "A")
     assert 0.9 <= shared["value"] <= 1
+    assert shared["low"] <= shared["value"] <= shared["high"]
     assert one(result.rows, "separation_gap_average", group="B")["low"] < 0
     told_in_words = labeler_words(average, "A")
     assert told_in_words is not None

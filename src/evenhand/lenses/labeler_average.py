@@ -48,7 +48,8 @@ def average_rows(
     lean = np.stack(
         [pooled.leaning("criterion", group=g, reference=reference) for g in others], axis=1
     )
-    ends = _ends(lean, setting.level, family)
+    # The mean of a share near 1 can lie outside its own limits; the median cannot.
+    ends = _ends(lean, setting.level, family) | {"value": np.median(lean, axis=0)}
     told = shared | {"method": f"{pooled.method}; share of labelers; n is labelers"}
     parts.append(setting.block((len(others),), measure=SHARED, n=both, **ends, **told))
     return parts

@@ -121,7 +121,7 @@ def pooled_contrasts(
             found = pooled.contrast(quantity, group=g, reference=reference)
             one[f"{quantity}_gap"] = _summary(found, float(found.median))
         lean = pooled.share_leaning("criterion", group=g, reference=reference)
-        one["share_leaning"] = _summary(lean, float(lean.mean))
+        one["share_leaning"] = _summary(lean, float(lean.median))
         one["few"] = carriers(sample, pooled, group=g, reference=reference)
         told.append(one)
     return told
