@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import joblib
 import numpy as np
@@ -11,22 +10,10 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from evenhand.cli.main import main
 from evenhand.models.norm_files import load_norms
 from evenhand.simulate.biographies import biographies, occupations
 
 TITLES = ("professor", "nurse", "surgeon", "teacher", "physician", "journalist")
-
-
-@pytest.fixture
-def run(capsys):
-    def call(*arguments: Any) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as stopped:
-            main([str(a) for a in arguments])
-        out = capsys.readouterr()
-        return int(stopped.value.code or 0), out.out, out.err
-
-    return call
 
 
 @pytest.fixture

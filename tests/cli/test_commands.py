@@ -9,7 +9,6 @@ from xml.etree import ElementTree
 import polars as pl
 import pytest
 
-from evenhand.cli.main import main
 from evenhand.simulate.moderation import moderation
 
 ROLES = ["--truth", "violates", "--decision", "removed", "--group", "gender"]
@@ -20,17 +19,6 @@ def posts(tmp_path_factory):
     path = tmp_path_factory.mktemp("posts") / "decisions.parquet"
     moderation(20_000, seed=1).frame.write_parquet(path)
     return str(path)
-
-
-@pytest.fixture
-def run(capsys):
-    def command(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as end:
-            main(list(arguments))
-        said = capsys.readouterr()
-        return int(end.value.code or 0), said.out, said.err
-
-    return command
 
 
 def test_audit_says_the_verdict_first_and_fits_the_screen(run, posts):

@@ -4,24 +4,15 @@ import json
 
 import pytest
 
-from evenhand.cli.main import main
 from evenhand.simulate.biographies import Occupation, biographies
 
 TITLES = {"nurse": 0.8, "surgeon": 0.2, "teacher": 0.6, "dj": 0.3, "poet": 0.5}
 
 
 @pytest.fixture
-def run(capsys, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
+def run(run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
-
-    def command(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as end:
-            main(list(arguments))
-        said = capsys.readouterr()
-        return int(end.value.code or 0), said.out, said.err
-
-    return command
+    return run
 
 
 def write(name: str, n: int, seed: int) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-from evenhand.cli.main import main
 from evenhand.errors import UsageError
 from evenhand.models.endpoint import EndpointPredictor
 from evenhand.models.predictor import load_predictor
@@ -20,19 +19,6 @@ from evenhand.text.swap_table import swap_table
 from evenhand.text.tagger import load_tagger
 
 SECRET = "Bearer 7f3a-secret"
-
-
-@pytest.fixture
-def run(capsys, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-
-    def command(*arguments: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as end:
-            main([str(part) for part in arguments])
-        said = capsys.readouterr()
-        return int(end.value.code or 0), said.out, said.err
-
-    return command
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenhand.cli.main import main
 from evenhand.models.bow import BagOfWords
 from evenhand.models.corpus import Corpus
 from evenhand.models.linear import LogisticClassifier
@@ -22,17 +21,6 @@ DATA = Path(__file__).parents[3] / "shared" / "data"
 SHARES = {"nurse": 0.8, "teacher": 0.65, "poet": 0.5, "lawyer": 0.4, "pilot": 0.3, "rapper": 0.2}
 FEW = {title: Occupation(female_share=share) for title, share in SHARES.items()}
 ROLES = ("--text", "text", "--truth", "title")
-
-
-@pytest.fixture
-def run(capsys):
-    def call(*arguments: Any) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as stopped:
-            main([str(a) for a in arguments])
-        out = capsys.readouterr()
-        return int(stopped.value.code or 0), out.out, out.err
-
-    return call
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from evenhand.cli.main import main
-
 TABLE = pl.DataFrame(
     {"y": [0, 1] * 100, "d": [0, 1, 1, 0] * 50, "g": ["f", "m"] * 100, "g=h": ["a", "b"] * 100}
 )
@@ -15,19 +13,11 @@ AUDIT = ["--truth", "y", "--decision", "d", "--group", "g"]
 
 
 @pytest.fixture
-def run(capsys, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
+def run(run):
     TABLE.write_parquet("data.parquet")
     Path("folder").mkdir()
     TABLE.write_parquet("folder/part.parquet")
-
-    def command(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as end:
-            main(list(arguments))
-        said = capsys.readouterr()
-        return int(end.value.code or 0), said.out, said.err
-
-    return command
+    return run
 
 
 @pytest.mark.parametrize("data", ["data.parquet", "./data.parquet", "dat*.parquet"])

@@ -17,7 +17,6 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from evenhand.cli.main import main
 from evenhand.decisions import batches
 from evenhand.simulate.biographies import biographies, occupations
 
@@ -35,19 +34,6 @@ def made(tmp_path_factory):
     joblib.dump(model, place / "model.joblib")
     biographies(600, occupations=FOUR, seed=2).frame.write_parquet(place / "bios.parquet")
     return place
-
-
-@pytest.fixture
-def run(capsys, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-
-    def command(*arguments: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as end:
-            main([str(part) for part in arguments])
-        said = capsys.readouterr()
-        return int(end.value.code or 0), said.out, said.err
-
-    return command
 
 
 class QuietServer(ThreadingHTTPServer):

@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 
 from evenhand.cli.bar import bar
-from evenhand.cli.main import main
 from evenhand.decisions import batches
 from evenhand.simulate.biographies import biographies
 from evenhand.text.mask import mask_texts
@@ -18,20 +17,6 @@ from evenhand.text.scrub import scrub_texts
 from evenhand.text.swap import swap
 from evenhand.text.swap_table import swap_table
 from evenhand.text.validity import swap_validity
-
-
-@pytest.fixture
-def run(capsys, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-
-    def command(*arguments: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as end:
-            main(list(arguments))
-        said = capsys.readouterr()
-        return int(end.value.code or 0), said.out, said.err
-
-    return command
-
 
 TEXTS = {
     "bio": ["She is a nurse and loves her job.", "He met Alice.", None, "It rained.", "", "He ran"],
