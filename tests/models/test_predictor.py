@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 
 from evenhand.errors import DataError, MissingExtra, UsageError
 from evenhand.models.endpoint import EndpointPredictor
-from evenhand.models.predictor import CallablePredictor, Predictor, load_predictor, score_batches
+from evenhand.models.predictor import CallablePredictor, Predictor, load_predictor
 
 TEXTS = ["cuts with a scalpel", "cares for the ward", "scalpel in hand", "on the ward"]
 TITLES = ["surgeon", "nurse", "surgeon", "nurse"]
@@ -101,19 +101,6 @@ def test_text_that_is_not_a_string():
     words = "Text 1 is None, not a string. Drop or fill rows without text first."
     with says(DataError, words):
         model.scores(["a", None])
-
-
-def test_batches_carry_their_start_and_nothing_is_asked_ahead():
-    asked = []
-
-    def score(texts):
-        asked.append(list(texts))
-        return [0.5] * len(texts)
-
-    batches = score_batches(load_predictor(score), [["a", "b"], ["c"], ["d"]])
-    start, scores = next(batches)
-    assert (start, scores.shape, asked) == (0, (2, 2), [["a", "b"]])
-    assert [start for start, _ in batches] == [2, 3]
 
 
 @pytest.mark.parametrize("suffix", [".joblib", ".pkl"])

@@ -5,9 +5,8 @@ import pytest
 import statsmodels.api as sm
 from scipy.special import expit
 
-from evenhand.stats.calibration import bounded_logit, calibration_curve, recalibrate
+from evenhand.stats.calibration import bounded_logit, recalibrate
 from evenhand.stats.estimate import critical
-from evenhand.stats.rates import wilson
 
 
 def binned(x: np.ndarray, y: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -63,15 +62,6 @@ def test_calibrated_scores_are_covered() -> None:
     intercept = np.abs(lines.in_the_large) <= z * lines.in_the_large_error
     assert 0.93 <= slope.mean() <= 0.97
     assert 0.93 <= intercept.mean() <= 0.97
-
-
-def test_curve_has_wilson_intervals() -> None:
-    curve = calibration_curve([0.2, 0.9, 0.0], hits=[2, 8, 0], n=[10, 10, 0], z=1.96)
-    assert curve.share[:2].tolist() == [0.2, 0.8]
-    low, high = wilson([2, 8], 10, z=1.96)
-    assert (curve.low[:2] == low).all()
-    assert (curve.high[:2] == high).all()
-    assert np.isnan([curve.share[2], curve.low[2], curve.score[2]]).all()
 
 
 def test_logit_is_finite_at_the_ends() -> None:

@@ -32,7 +32,6 @@ from evenhand.stats.implied import (
     family_limits,
     implied_threshold_gap,
     implied_thresholds,
-    is_discrete,
 )
 from evenhand.stats.isotonic import isotonic_fit, monotonicity
 from evenhand.stats.local import (
@@ -649,11 +648,6 @@ class TestDiscrete:
         assert np.isnan(found.refused[0])
         assert np.isnan(found.cost_ratio_high[0])
         assert found.accepted_score[0] == 1 / 8
-
-    def test_told_from_continuous(self):
-        score, truth = generator(np.random.default_rng(0), 500)
-        assert is_discrete(self.MEN) == (True,)
-        assert is_discrete(score_histogram(score, truth=truth, threshold=0.5)) == (False,)
 
 
 class TestMonotone:

@@ -38,26 +38,6 @@ class Predictor(Protocol):
         """Scores as an array of texts × classes; higher means more likely."""
 
 
-def score_batches(
-    predictor: Predictor, batches: Iterable[Sequence[str]]
-) -> Iterator[tuple[int, FloatArray]]:
-    """Scores batch by batch, each with the row at which it starts; memory bounded by the batch.
-
-    To resume a half-done file, skip the batches that are already scored: nothing is asked ahead.
-
-    Examples:
-        >>> shout = CallablePredictor(lambda texts: [[float(t.isupper())] * 2 for t in texts])
-        >>> for start, scores in score_batches(shout, [["a", "B"], ["C"]]):
-        ...     print(start, scores.tolist())
-        0 [[0.0, 0.0], [1.0, 1.0]]
-        2 [[1.0, 1.0]]
-    """
-    start = 0
-    for batch in batches:
-        yield start, predictor.scores(batch)
-        start += len(batch)
-
-
 def checked_scores(
     result: Any, *, rows: int, classes: tuple[str, ...], source: str
 ) -> tuple[FloatArray, tuple[str, ...]]:

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
 from evenhand.stats.estimate import FloatArray
-from evenhand.stats.rates import wilson
 
 _STEPS = 50
 
@@ -30,17 +29,6 @@ class Recalibration:
     slope_error: FloatArray
     in_the_large: FloatArray
     in_the_large_error: FloatArray
-    n: FloatArray
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CalibrationCurve:
-    """Share of hits in each bin of scores against the mean score, with Wilson intervals."""
-
-    score: FloatArray
-    share: FloatArray
-    low: FloatArray
-    high: FloatArray
     n: FloatArray
 
 
@@ -124,25 +112,6 @@ def _by_cluster(x: FloatArray, parts: ClusteredBins, p: FloatArray) -> tuple[Any
     return tuple(
         (np.bincount(owner, sums[i] * sums[j], minlength=lines) * factor).reshape(x.shape[:-1])
         for i, j in ((0, 0), (0, 1), (1, 1))
-    )
-
-
-def calibration_curve(
-    score: ArrayLike, *, hits: ArrayLike, n: ArrayLike, z: ArrayLike
-) -> CalibrationCurve:
-    """Calibration curve from bins: mean score, hits and cases of each; NaN in an empty bin.
-
-    Examples:
-        >>> curve = calibration_curve([0.1, 0.7], hits=[2, 6], n=[20, 10], z=1.96)
-        >>> curve.share.tolist(), curve.low.round(3).tolist()
-        ([0.1, 0.6], [0.028, 0.313])
-    """
-    score, k, m = (np.asarray(part, np.float64) for part in (score, hits, n))
-    low, high = wilson(k, m, z=z)
-    with np.errstate(all="ignore"):
-        share = np.asarray(k / m)
-    return CalibrationCurve(
-        score=np.where(m > 0, score, np.nan), share=share, low=low, high=high, n=m
     )
 
 

@@ -284,12 +284,6 @@ class DiscreteMargins:
         return cost_ratio(self.refused_low)
 
 
-def is_discrete(histogram: ScoreHistogram) -> tuple[bool, ...]:
-    """Whether each group's scores take so few values that the margin is a set, not a point."""
-    distinct = (histogram.counts.sum(axis=2) > 0).sum(axis=1)
-    return tuple(bool(2 <= d <= MOST_DISCRETE_VALUES) for d in distinct)
-
-
 def discrete_margins(histogram: ScoreHistogram, *, level: float = 0.95) -> DiscreteMargins:
     """Prevalence at the lowest accepted and the highest refused score of each group.
 

@@ -175,13 +175,6 @@ class PooledSignal:
         rest = (draws.sum(axis=1, keepdims=True) - draws) / (count - 1)
         return summarise(draws - rest, weights=self._spread(draws), level=self.level)
 
-    def probability_beyond(
-        self, quantity: PooledQuantity, *, limit: float, group: int = 0, reference: int = 1
-    ) -> float:
-        """Posterior probability that the population's |group − reference| exceeds a limit."""
-        draws = self.population_draws(quantity)
-        return float((np.abs(draws[:, group] - draws[:, reference]) > limit).mean())
-
     def share_leaning(
         self, quantity: PooledQuantity, *, group: int = 0, reference: int = 1
     ) -> Posterior:
