@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.errors import DataError, UsageError
-from evenhand.stats.costs import (
+from evenhand.stats.thresholds.costs import (
     cost_curve,
     cost_ratio,
     cost_ratio_interval,

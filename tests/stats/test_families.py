@@ -11,7 +11,7 @@ from statsmodels.stats.multitest import multipletests
 
 from evenhand.stats import families
 from evenhand.stats.estimate import critical
-from evenhand.stats.resample import count_bootstrap
+from evenhand.stats.families import count_bootstrap
 
 ORACLES = json.loads((Path(__file__).parents[1] / "oracles" / "oracles.json").read_text())
 
@@ -21,29 +21,24 @@ def test_oracle_benjamini_hochberg() -> None:
     adjusted = families.benjamini_hochberg(oracle["p"])
     assert adjusted == pytest.approx(oracle["adjusted"], abs=1e-10)
     assert (adjusted <= 0.05).sum() == oracle["n_rejected"]
-    assert (families.benjamini_yekutieli(oracle["p"]) <= 0.05).sum() == oracle["by_rejected"]
     bonferroni = np.array(oracle["p"]) * 15
     assert (bonferroni <= 0.05).sum() == oracle["bonferroni_rejected"]
 
 
 @settings(max_examples=25)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
-def test_adjustments_equal_statsmodels(p) -> None:
-    for own, name in (
-        (families.benjamini_hochberg, "fdr_bh"),
-        (families.benjamini_yekutieli, "fdr_by"),
-        (families.holm, "holm"),
-    ):
-        assert own(p) == pytest.approx(multipletests(p, method=name)[1], abs=1e-12)
+def test_adjustment_equals_statsmodels(p) -> None:
+    theirs = multipletests(p, method="fdr_bh")[1]
+    assert families.benjamini_hochberg(p) == pytest.approx(theirs, abs=1e-12)
 
 
 def test_missing_members_do_not_count() -> None:
-    for own in (families.benjamini_hochberg, families.benjamini_yekutieli, families.holm):
-        with_gap = own([0.01, np.nan, 0.2, 0.03])
-        assert np.isnan(with_gap[1])
-        assert with_gap[[0, 2, 3]] == pytest.approx(own([0.01, 0.2, 0.03]))
-        assert np.isnan(own([np.nan])).all()
-        assert own([]).size == 0
+    own = families.benjamini_hochberg
+    with_gap = own([0.01, np.nan, 0.2, 0.03])
+    assert np.isnan(with_gap[1])
+    assert with_gap[[0, 2, 3]] == pytest.approx(own([0.01, 0.2, 0.03]))
+    assert np.isnan(own([np.nan])).all()
+    assert own([]).size == 0
 
 
 def test_quantile_stays_between_z_and_bonferroni() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.special import logit
 
 from evenhand.errors import DataError
-from evenhand.stats.latent_truth import PRIOR, latent_truth
+from evenhand.stats.noisy_truth import PRIOR, latent_truth
 
 SENSITIVITY = np.array([0.9, 0.75, 0.8, 0.65])
 SPECIFICITY = np.array([0.95, 0.85, 0.7, 0.9])

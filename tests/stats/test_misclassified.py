@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.errors import DataError, UsageError
-from evenhand.stats.inferred_groups import (
+from evenhand.stats.noisy_truth import (
+    corrected_counts,
     corrected_group_rates,
+    corrected_prevalence,
     group_rate_bounds,
     true_given_assigned,
 )
-from evenhand.stats.misclassified import corrected_counts, corrected_prevalence
 
 ORACLES = json.loads((Path(__file__).parent.parent / "oracles" / "oracles.json").read_text())
 GROUPS = ORACLES["3.9_inferred_group_error"]

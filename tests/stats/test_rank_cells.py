@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
-from evenhand.stats import rank_cells
-from evenhand.stats.rank_cells import Ranked, cell_moments, even_steps, order_of
+from evenhand.stats import ranks as rank_cells
+from evenhand.stats.ranks import Ranked, cell_moments, even_steps, order_of
 
 
 @pytest.fixture(autouse=True, params=["comparing", "whole numbers", "steps"])

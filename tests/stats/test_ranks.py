@@ -19,7 +19,6 @@ from evenhand.stats.ranks import (
     smallest_significant,
     spearman,
     spearman_from_moments,
-    standard_error,
 )
 
 FOLDER = Path(__file__).parents[1] / "oracles"
@@ -163,12 +162,6 @@ def test_closed_form_of_the_norm_generator_as_in_s1(kappa):
     case = MONTE_CARLO["S1_r_c_closed_form"][kappa]
     found = float(spearman(*bivariate(case["pearson"], shape=(100_000,), seed=2)))
     assert found == pytest.approx(case["spearman_closed"], abs=0.01)
-
-
-def test_standard_error_matches_the_spread_of_estimates():
-    found = spearman(*bivariate(0.5, shape=(4000, 100), seed=4))
-    assert float(standard_error(found.mean(), 100)) == pytest.approx(found.std(), rel=0.05)
-    assert np.isnan(standard_error(0.2, 3))
 
 
 def test_permutation_is_exact_up_to_eight_pairs():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from evenhand.errors import DataError
-from evenhand.stats.resample import count_bootstrap, runs
+from evenhand.stats.families import count_bootstrap, runs
 
 ORACLES = json.loads((Path(__file__).parents[1] / "oracles" / "oracles.json").read_text())
 

@@ -24,7 +24,7 @@ def test_oracle_rms_plain_and_corrected() -> None:
     n_she, n_he = np.array(oracle["n_she"]), np.array(oracle["n_he"])
     variance = sizes.gap_variance(she * n_she, n_she, he * n_he, n_he)
     assert variance == pytest.approx(oracle["var_gap"], abs=1e-9)
-    size = sizes.rms(she - he, variance, z=Z)
+    size = sizes.root_mean_square(she - he, variances=variance, z=Z)
     assert size.value == pytest.approx(plain["rms"], abs=1e-9)
     assert size.value == pytest.approx(oracle["rms_naive"], abs=1e-9)
     assert size.corrected == pytest.approx(oracle["rms_corrected"], abs=1e-9)
@@ -33,22 +33,15 @@ def test_oracle_rms_plain_and_corrected() -> None:
     assert size.n_used == 4
 
 
-def test_interval_by_hand() -> None:
-    # Two gaps of ±0.3 with v = 0.01: Q = 0.09 − 0.01 = 0.08, slope = 4·0.02/4 = 0.02,
-    # constant = 2·2·0.0001/4 = 0.0001. With z = 2: (0.08 − θ²)² = 4·(0.02·θ² + 0.0001), that is
-    # θ⁴ − 0.24·θ² + 0.006 = 0, so θ² = 0.12 ± √0.0084
-    size = sizes.rms([0.3, -0.3], [0.01, 0.01], z=2.0)
-    expected = np.sqrt([0.12 - np.sqrt(0.0084), 0.12 + np.sqrt(0.0084)])
-    assert [size.low, size.high] == pytest.approx(expected)
-
-
 def test_oracle_null_simulation() -> None:
     """28 classes, cells of 20 to 200, p = 0.8, no gap: the floor of METHODS 12.6."""
     oracle = MONTE_CARLO["S5_gap_rms_null"]
     generator = np.random.default_rng(5)
     n1, n2 = generator.integers(20, 201, (2, 28))
     k1, k2 = generator.binomial(n1, 0.8, (4000, 28)), generator.binomial(n2, 0.8, (4000, 28))
-    size = sizes.rms(k1 / n1 - k2 / n2, sizes.gap_variance(k1, n1, k2, n2), z=Z)
+    size = sizes.root_mean_square(
+        k1 / n1 - k2 / n2, variances=sizes.gap_variance(k1, n1, k2, n2), z=Z
+    )
     q = size.value**2 - size.null**2
     # The cell sizes of the oracle were drawn too, so its own levels hold to about a tenth.
     assert size.value.mean() == pytest.approx(oracle["naive_mean"], rel=0.15)
@@ -64,8 +57,8 @@ def test_oracle_null_simulation() -> None:
 @given(st.lists(st.floats(-0.5, 0.5), min_size=1, max_size=12))
 def test_signs_and_order_do_not_matter(gaps) -> None:
     v = np.full(len(gaps), 0.004)
-    first = sizes.rms(gaps, v, z=Z)
-    second = sizes.rms([-gap for gap in reversed(gaps)], v, z=Z)
+    first = sizes.root_mean_square(gaps, variances=v, z=Z)
+    second = sizes.root_mean_square([-gap for gap in reversed(gaps)], variances=v, z=Z)
     assert first.value == pytest.approx(second.value)
     assert first.low == pytest.approx(second.low)
     assert 0 <= first.low <= first.corrected + 1e-12
@@ -73,41 +66,16 @@ def test_signs_and_order_do_not_matter(gaps) -> None:
     assert first.high > 0
 
 
-def test_members_without_variance_are_skipped() -> None:
-    size = sizes.rms([0.1, np.nan, 0.2], [0.01, 0.01, np.nan], z=Z)
-    assert size.n_used == 1
-    assert size.value == pytest.approx(0.1)
-    nothing = sizes.rms([np.nan], [np.nan], z=Z)
-    assert np.isnan([nothing.value, nothing.corrected, nothing.low, nothing.high]).all()
-    assert np.isnan(sizes.gap_variance(1, 1, 5, 10))
-
-
 def test_oracle_more_than_two_groups() -> None:
     oracle = ORACLES["2.15_more_than_two_groups"]
     shares = np.array(list(oracle["TPR"].values()))
-    size = sizes.spread(shares, [0.001] * 3, z=Z)
+    size = sizes.rate_spread(shares * 1000, [1000] * 3, z=Z)
     assert size.value == pytest.approx(oracle["rms_vs_mean"], abs=1e-9)
     worst = sizes.worst_pair(shares * 1000, [1000] * 3, z=Z)
     assert worst.value == pytest.approx(oracle["pairwise_max"])
     assert (int(worst.highest), int(worst.lowest)) == (1, 2)
     gaps = shares[:, None] - shares
     assert [gaps[0, 1], gaps[0, 2], gaps[1, 2]] == pytest.approx(list(oracle["all_pairs"].values()))
-
-
-def test_spread_of_two_groups_is_half_the_rms_of_their_gap() -> None:
-    spread = sizes.spread([0.7, 0.5], [0.002, 0.003], z=Z)
-    gap = sizes.rms([0.2], [0.005], z=Z)
-    for name in ("value", "corrected", "low", "high", "null"):
-        assert getattr(spread, name) == pytest.approx(getattr(gap, name) / 2)
-    assert np.isnan(sizes.spread([0.4, np.nan], [0.01, 0.01], z=Z).value)
-
-
-def test_leading_axes() -> None:
-    generator = np.random.default_rng(0)
-    rates, v = generator.random((4, 3, 6)), generator.random((4, 3, 6)) / 100
-    whole = sizes.spread(rates, v, z=Z)
-    assert whole.high.shape == (4, 3)
-    assert whole.high[2, 1] == pytest.approx(sizes.spread(rates[2, 1], v[2, 1], z=Z).high)
 
 
 @pytest.mark.parametrize("groups", [2, 3, 10, 50])
@@ -137,3 +105,47 @@ def test_null_of_the_worst_pair_is_its_quantile_without_gaps() -> None:
     worst = sizes.worst_pair(hits, n, z=Z)
     assert (worst.value > worst.null).mean() == pytest.approx(0.05, abs=0.025)
     assert (worst.low == 0).mean() > 0.93
+
+
+counts_of_groups = st.lists(
+    st.tuples(st.integers(0, 60), st.integers(0, 10)), min_size=2, max_size=40
+)
+
+
+@given(counts_of_groups, st.floats(1.0, 4.5))
+def test_the_worst_of_many_groups_is_the_worst_of_all_pairs(
+    cells: list[tuple[int, int]], z: float
+) -> None:
+    n = np.array([cases for cases, _ in cells], dtype=float)
+    hits = np.floor(n * np.array([tenths for _, tenths in cells]) / 10)
+    used = n > 0
+    k, m = np.where(used, hits, 0.0), np.where(used, n, 1.0)
+    every = sizes._largest_gap(k / m, k, m, used, z=np.array([z]))
+    few = sizes._largest_gap_of_many(k / m, k, m, used, z=np.array([z]))
+    assert every[0] == few[0]
+    assert every[1] == few[1]
+
+
+@given(counts_of_groups)
+def test_spread_without_shared_clusters_is_that_of_a_covariance_of_nothing(
+    cells: list[tuple[int, int]],
+) -> None:
+    n = np.array([cases for cases, _ in cells], dtype=float)
+    hits = np.floor(n * np.array([tenths for _, tenths in cells]) / 10)
+    plain = sizes.spread_moments(hits, n)
+    shared = sizes.spread_moments(hits, n, covariance=np.zeros((n.size, n.size)))
+    for name in ("total", "trace", "trace_squared", "along"):
+        one, other = getattr(plain, name), getattr(shared, name)
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-15)
+    assert plain.members == shared.members
+
+
+def test_noise_of_very_many_groups_is_drawn_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    sd = np.random.default_rng(3).uniform(0.5, 1, (2, 300))
+    sd[1, 1:] = np.nan
+    at_once = sizes._null_range(sd, level=0.9, draws=4_000, seed=0)
+    monkeypatch.setattr(sizes, "MOST_HELD_GROUPS", 70)
+    in_parts = sizes._null_range(sd, level=0.9, draws=4_000, seed=0)
+    assert in_parts[0] == pytest.approx(at_once[0], rel=0.02)
+    assert np.isnan(in_parts[1])
+    assert np.isnan(at_once[1])

@@ -8,7 +8,7 @@ from statsmodels.stats.contingency_tables import StratifiedTable
 
 from evenhand.stats.estimate import critical
 from evenhand.stats.rates import miettinen_nurminen, miettinen_nurminen_p
-from evenhand.stats.stratified import mantel_haenszel_gap
+from evenhand.stats.strata import mantel_haenszel_gap
 
 Z = critical(0.95)
 HITS, N = np.array([8, 30, 5]), np.array([10, 60, 40])

@@ -83,9 +83,11 @@ def test_correction_as_in_oracle_1_17():
 
 
 def test_reliability_by_hand():
-    # Var of ±0.2, ±0.2 with C - 1: 0.16/3; SE² = (1-.04)²(1+.02)/100 = 0.00940032.
+    # μ² = 0.04 − 1/102, s² = (1 − μ²)²(1 + μ²/2)/102, variance of r over classes 0.16/3.
+    square = 0.04 - 1 / 102
+    noise = (1 - square) ** 2 * (1 + square / 2) / 102
     found = reliability([-0.2, -0.2, 0.2, 0.2], [103] * 4)
-    assert found == pytest.approx(1 - 0.00940032 / (0.16 / 3), abs=1e-12)
+    assert found == pytest.approx(1 - noise / (0.16 / 3), abs=1e-12)
     assert np.isnan(reliability([0.2], [100]))
 
 

@@ -1,16 +1,20 @@
 """Families of results: adjusted p-values and simultaneous critical values."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
+from scipy.special import ndtri, stdtrit
 
-from evenhand.stats.estimate import FloatArray, critical
+from evenhand.errors import DataError
+from evenhand.stats.estimate import Estimate, FloatArray, critical
 
 _RIDGE = 1e-8
 _SLICE = 250
+# Gaps whose joint law is drawn; of more, one weighs so little that Šidák's value is as good.
+MOST_DRAWN = 100_000
 
 
 def benjamini_hochberg(p: ArrayLike) -> FloatArray:
@@ -23,31 +27,6 @@ def benjamini_hochberg(p: ArrayLike) -> FloatArray:
         [0.03, 0.04, 0.04, nan]
     """
     return _step(p, lambda members: members / np.arange(1, members + 1), from_largest=True)
-
-
-def benjamini_yekutieli(p: ArrayLike) -> FloatArray:
-    """P-values adjusted for the false discovery rate under any dependence.
-
-    Examples:
-        >>> benjamini_yekutieli([0.01, 0.04, 0.03]).round(4).tolist()
-        [0.055, 0.0733, 0.0733]
-    """
-
-    def factors(members: int) -> FloatArray:
-        order = np.arange(1, members + 1)
-        return np.asarray(members / order * np.sum(1 / order))
-
-    return _step(p, factors, from_largest=True)
-
-
-def holm(p: ArrayLike) -> FloatArray:
-    """P-values adjusted so that the chance of any false rejection stays at the level.
-
-    Examples:
-        >>> holm([0.01, 0.04, 0.03]).tolist()
-        [0.03, 0.06, 0.06]
-    """
-    return _step(p, lambda members: np.arange(members, 0, -1.0), from_largest=False)
 
 
 def max_t_quantile(draws: ArrayLike, *, level: float = 0.95) -> float:
@@ -93,6 +72,50 @@ def sidak(level: float, *, members: int) -> float:
         2.8
     """
     return float(ndtri(0.5 + level ** (1 / max(members, 1)) / 2))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tiers:
+    """Critical values of an audit with strata: of rows within strata and of rows over them.
+
+    `level` is the level at which each tier holds for all its rows together.
+    """
+
+    within: float
+    overall: float
+    level: float
+
+
+def two_tiers(level: float, *, within: int, overall: int) -> Tiers:
+    """Critical values that hold together for rows within strata and for rows over all strata.
+
+    Half the error goes to each tier. `within` counts all rows within strata (strata × classes ×
+    groups, mirror classes left out), `overall` the rows of the whole table or of a summary.
+    Without rows within strata nothing is halved.
+
+    Examples:
+        >>> tiers = two_tiers(0.95, within=40, overall=2)
+        >>> round(tiers.within, 3), round(tiers.overall, 3), tiers.level
+        (3.417, 2.495, 0.975)
+        >>> round(two_tiers(0.95, within=0, overall=1).overall, 3)
+        1.96
+    """
+    halved = halved_level(level) if within else level
+    return Tiers(
+        within=sidak(halved, members=within),
+        overall=sidak(halved, members=overall),
+        level=halved,
+    )
+
+
+def halved_level(level: float) -> float:
+    """The level of one of two tiers that share the error of `level` equally.
+
+    Examples:
+        >>> halved_level(0.95)
+        0.975
+    """
+    return 1 - (1 - level) / 2
 
 
 def rate_covariance(
@@ -167,7 +190,7 @@ def gap_quantile(
 
     `correlations` as for `group_normals`, `errors` the standard errors (groups × rates): the
     `level` quantile of max|t| under their normal law, never under z nor over Bonferroni's. Gaps
-    without an error, or with one of 0, are left out.
+    without an error, or with one of 0, are left out. Of more than 100,000 gaps Šidák's value.
 
     Examples:
         >>> independent = np.broadcast_to(np.eye(1), (3, 1, 1))
@@ -185,6 +208,8 @@ def gap_quantile(
     members = int(used.sum())
     if members <= 1:
         return z
+    if groups * size > MOST_DRAWN:
+        return max(z, sidak(level, members=members))
     # A gap left out stays at 0, where it is never the largest.
     with np.errstate(all="ignore"):
         own = np.where(used, spread * scale, 0.0).astype(np.float32)[..., None]
@@ -261,3 +286,49 @@ def _factor(blocks: FloatArray) -> FloatArray:
         # Not quite positive definite: the nearest that is, by dropping negative directions.
         values, vectors = np.linalg.eigh(blocks)
         return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :])
+
+
+def count_bootstrap(counts: ArrayLike, *, draws: int = 2000, seed: int = 0) -> NDArray[np.int64]:
+    """Resampled tables of counts (draws × the table's shape), each with the table's total.
+
+    Drawing rows with replacement and counting them again has exactly this multinomial law, so
+    the cost depends on the number of cells and never on the number of rows.
+
+    Examples:
+        >>> count_bootstrap([[30, 10], [0, 60]], draws=3).sum(axis=(1, 2)).tolist()
+        [100, 100, 100]
+    """
+    table = np.asarray(counts, dtype=np.float64)
+    total = round(float(table.sum())) if table.size and np.isfinite(table).all() else -1
+    if total < 0 or (table < 0).any():
+        raise DataError(
+            "counts hold a negative or missing number. A table of counts needs numbers from 0 up."
+        )
+    if total == 0:
+        return np.zeros((draws, *table.shape), dtype=np.int64)
+    generator = np.random.default_rng(seed)
+    drawn = generator.multinomial(total, table.ravel() / table.sum(), size=draws)
+    return np.asarray(drawn.reshape(draws, *table.shape), dtype=np.int64)
+
+
+def runs(values: ArrayLike, *, level: float = 0.95) -> Estimate:
+    """Mean over repeated runs, with its t interval; NaN runs are left out.
+
+    Examples:
+        >>> print(runs([7.1, 8.6, 7.9]))
+        7.867 [6.002, 9.731] n=3
+        >>> print(runs([]))
+        undefined: no runs
+    """
+    results = np.asarray(values, dtype=np.float64).ravel()
+    results = results[~np.isnan(results)]
+    n = len(results)
+    if n == 0:
+        return Estimate.none("no runs", level=level, n=0, method="t over runs")
+    mean = float(results.mean())
+    if n == 1:
+        return Estimate(value=mean, level=level, n=1, method="t over runs")
+    half = float(stdtrit(n - 1, 0.5 + level / 2) * results.std(ddof=1) / np.sqrt(n))
+    return Estimate(
+        value=mean, low=mean - half, high=mean + half, level=level, n=n, method="t over runs"
+    )

@@ -1,37 +1,28 @@
 """Cases needed: to settle a verdict that cannot be told yet, and before collecting any."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
 from evenhand.errors import UsageError
 from evenhand.stats.estimate import FloatArray
 from evenhand.stats.families import bonferroni
-from evenhand.stats.rates import koopman, miettinen_nurminen_score, newcombe, wilson
-from evenhand.stats.spread import Size, rms
+from evenhand.stats.rates import bisect
+from evenhand.stats.spread import QuadraticMoments
 
-# Nobody collects more than this; beyond it the answer is that no number would do.
-_MOST = 1e12
+# Of numbers within this share of the limit, no amount of data will say on which side they lie.
 _NEAR = 0.01
+# Four times out of five.
+_POWER = float(ndtri(0.8))
+# Sixty times what there is now is no advice.
+_MOST_TIMES = 60.0
 
-AT_LIMIT = "no number would: the value is within 1 % of the limit"
-REFERENCE_TOO_SMALL = "no number of this group would: the reference is too small"
+TOO_CLOSE = "too close to the limit to be settled"
+TOO_SMALL_A_REFERENCE = "the reference is too small for this group alone to settle it"
 UNKNOWN = "no value to settle"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Further:
-    """Further cases that would settle a verdict at the present value, or why none would.
-
-    `cases` is 0 where it is settled already and NaN where `reason` says something.
-    """
-
-    cases: FloatArray
-    reason: NDArray[np.str_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,140 +45,230 @@ class Plan:
         )
 
 
-def equivalence_p(
-    hits: ArrayLike,
-    n: ArrayLike,
-    hits_reference: ArrayLike,
-    n_reference: ArrayLike,
-    *,
-    low: ArrayLike,
-    high: ArrayLike,
-) -> FloatArray:
-    """P-value of a gap outside the band (low, high): small when it is shown to lie within.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FurtherUnits:
+    """Further independent units that would settle a verdict four times out of five.
 
-    The larger of two one-sided score tests, one at each limit.
-
-    Examples:
-        >>> p = equivalence_p(500, 1000, 500, 1000, low=-0.05, high=0.05)
-        >>> round(float(p), 4)
-        0.0126
+    `units` are 0 where what there is would do already and NaN where `reason` says something;
+    `ratio` is how many times the present number would be needed. It holds if the truth is as the
+    value looks now: averaged over what it may be, 59 to 71 % settle.
     """
-    counts = (hits, n, hits_reference, n_reference)
-    above = ndtr(-miettinen_nurminen_score(*counts, gap=low))
-    below = ndtr(miettinen_nurminen_score(*counts, gap=high))
-    return np.asarray(np.maximum(above, below))
+
+    units: FloatArray
+    ratio: FloatArray
+    reason: NDArray[np.str_]
 
 
-def further_cases(
-    hits: ArrayLike,
-    n: ArrayLike,
-    hits_reference: ArrayLike,
-    n_reference: ArrayLike,
+def further_units(
+    value: ArrayLike,
     *,
-    low: ArrayLike,
-    high: ArrayLike,
+    family_low: ArrayLike,
+    family_high: ArrayLike,
     z: ArrayLike,
-) -> Further:
-    """Further cases of this group that would put the gap's interval on one side of the limits.
-
-    Rates and the reference stay as they are. The band [low, high] may be open (±infinity). A
-    value within 1 % of a limit (of its size, or of the band's width for a limit of 0) can never
-    be settled; nor can one closer to a limit than the reference alone is uncertain.
-
-    Examples:
-        >>> more = further_cases(60, 100, 5000, 10000, low=-0.05, high=0.05, z=1.96)
-        >>> int(more.cases), str(more.reason)
-        (296, '')
-    """
-    k, m, k2, m2 = (np.asarray(part, np.float64) for part in (hits, n, hits_reference, n_reference))
-    with np.errstate(all="ignore"):
-        share = k / m
-        value = share - k2 / m2
-    return _settle(
-        value, m, lambda size: newcombe(share * size, size, k2, m2, z=z), low=low, high=high
-    )
-
-
-def further_cases_ratio(
-    hits: ArrayLike,
-    n: ArrayLike,
-    hits_reference: ArrayLike,
-    n_reference: ArrayLike,
-    *,
     low: ArrayLike,
     high: ArrayLike,
-    z: ArrayLike,
-) -> Further:
-    """Further cases of this group that would settle its ratio to the reference.
+    units: ArrayLike,
+    on_log: bool = False,
+) -> FurtherUnits:
+    """Further units, in all groups at present shares, that would settle a row.
+
+    From the family's interval, at its critical value `z`, and the band [low, high], open where
+    infinite: ((z + 0.84)·se ÷ distance to the nearest limit)² times what there is. `units` are
+    the independent ones there are now, in all groups: people, clusters, labelers, classes.
+    `on_log` for ratios and cost ratios.
 
     Examples:
-        >>> more = further_cases_ratio(60, 100, 5000, 10000, low=0.8, high=1.25, z=1.96)
-        >>> int(more.cases)
-        1808
+        >>> more = further_units(0.09, family_low=0.0312, family_high=0.1488, z=1.96,
+        ...                      low=-0.05, high=0.05, units=600)
+        >>> int(more.units), str(more.reason)
+        (2049, '')
     """
-    k, m, k2, m2 = (np.asarray(part, np.float64) for part in (hits, n, hits_reference, n_reference))
-    with np.errstate(all="ignore"):
-        share = k / m
-        value = np.where(k2 > 0, share / (k2 / m2), np.nan)
-    return _settle(
-        value, m, lambda size: koopman(share * size, size, k2, m2, z=z), low=_open(low), high=high
+    seen, end, start, q, now = (
+        np.asarray(part, np.float64) for part in (value, family_high, family_low, z, units)
     )
-
-
-def further_cases_rate(
-    hits: ArrayLike, n: ArrayLike, *, low: ArrayLike, high: ArrayLike, z: ArrayLike
-) -> Further:
-    """Further cases that would settle a rate, or any share such as a flip rate.
-
-    Examples:
-        >>> int(further_cases_rate(3, 100, low=0.0, high=0.05, z=1.96).cases)
-        357
-    """
-    k, m = np.asarray(hits, np.float64), np.asarray(n, np.float64)
-    with np.errstate(all="ignore"):
-        share = k / m
-    return _settle(
-        share, m, lambda size: wilson(share * size, size, z=z), low=_open(low), high=high
-    )
-
-
-def further_cases_rms(
-    gaps: ArrayLike,
-    variances: ArrayLike,
-    n: ArrayLike,
-    *,
-    low: ArrayLike,
-    high: ArrayLike,
-    z: ArrayLike,
-    measure: Callable[..., Size] = rms,
-) -> Further:
-    """Further cases, in all groups and classes at fixed shares, that would settle an RMS.
-
-    `n` is the number of cases now. The corrected value is taken as the truth; the plain one
-    would shrink with more cases. `measure=spread` does the same for rates over groups.
-
-    Examples:
-        >>> gaps, variances = [0.1, -0.1, 0.08], [0.002, 0.002, 0.002]
-        >>> int(further_cases_rms(gaps, variances, 1000, low=0, high=0.05, z=1.96).cases)
-        710
-    """
-    observed, v = np.asarray(gaps, np.float64), np.asarray(variances, np.float64)
-    now = np.asarray(n, np.float64)
-    present = measure(observed, v, z=z)
-    # Gaps with their noise taken out and the new noise put in, so that Q stays where it is.
-    scaled_to = np.where(present.corrected > 0, present.corrected, 0.0)
-
-    def limits(size: FloatArray) -> tuple[FloatArray, FloatArray]:
+    band_low, band_high = np.asarray(low, np.float64), np.asarray(high, np.float64)
+    near = _near(seen, band_low, band_high)
+    if on_log:
         with np.errstate(all="ignore"):
-            smaller = v * (now / size)[..., None]
-            noise = measure(observed, smaller, z=z).null
-            factor = np.sqrt(scaled_to**2 + noise**2) / present.value
-            centre = _centre(observed, measure)
-            later = measure(centre + (observed - centre) * factor[..., None], smaller, z=z)
-        return later.low, later.high
+            seen, start, end, band_low, band_high = (
+                np.log(part) for part in (seen, start, end, band_low, band_high)
+            )
+    with np.errstate(all="ignore"):
+        error = (end - start) / (2 * q)
+        ratio = ((q + _POWER) * error / _distance(seen, band_low, band_high)) ** 2
+    return _further(ratio, now, near)
 
-    value = np.where(np.isfinite(present.value), present.corrected, np.nan)
-    return _settle(value, now, limits, low=_open(low), high=high)
+
+def further_units_of_group(
+    value: ArrayLike,
+    *,
+    variance: ArrayLike,
+    variance_reference: ArrayLike,
+    z: ArrayLike,
+    low: ArrayLike,
+    high: ArrayLike,
+    units: ArrayLike,
+    on_log: bool = False,
+) -> FurtherUnits:
+    """Further units of this group alone, the reference staying as it is.
+
+    Only where the distance to the limit is more than z standard errors of the reference: the
+    variance x that is left to this group solves z√(V′ + x) + 0.84√x = d. Variances are those of
+    the two sides (of their logarithms with `on_log`); `units` are the group's own.
+
+    Examples:
+        >>> more = further_units_of_group(0.09, variance=0.0007, variance_reference=0.0001,
+        ...                               z=1.96, low=-0.05, high=0.05, units=600)
+        >>> int(more.units)
+        2471
+    """
+    seen, own, theirs, q, now = (
+        np.asarray(part, np.float64) for part in (value, variance, variance_reference, z, units)
+    )
+    band_low, band_high = np.asarray(low, np.float64), np.asarray(high, np.float64)
+    near = _near(seen, band_low, band_high)
+    with np.errstate(all="ignore"):
+        if on_log:
+            seen, band_low, band_high = np.log(seen), np.log(band_low), np.log(band_high)
+        distance = _distance(seen, band_low, band_high)
+        # √(V′ + x) = (d − p√x)/q squared is a quadratic in √x; its positive root.
+        square = _POWER**2 - q**2
+        linear, constant = -2 * _POWER * distance, distance**2 - q**2 * theirs
+        root = np.sqrt(np.maximum(linear**2 - 4 * square * constant, 0.0))
+        # The numerically stable form, which also holds where z is 0.84 itself.
+        left = 2 * constant / (-linear + root)
+        ratio = own / left**2
+    possible = distance > q * np.sqrt(theirs)
+    found = _further(np.where(possible, ratio, 1.0), now, near)
+    unknown = ~np.isfinite(distance)
+    lacking = ~possible & ~unknown & ~near
+    reason = np.where(lacking, TOO_SMALL_A_REFERENCE, found.reason)
+    reason = np.where(unknown, UNKNOWN, reason)
+    plain = reason == ""
+    return FurtherUnits(
+        units=np.where(plain, found.units, np.nan),
+        ratio=np.where(plain, found.ratio, np.nan),
+        reason=reason,
+    )
+
+
+def further_units_of_size(
+    moments: QuadraticMoments, *, z: ArrayLike, low: ArrayLike, high: ArrayLike, units: ArrayLike
+) -> FurtherUnits:
+    """Further units, in all groups and classes at present shares, that would settle an RMS.
+
+    The smallest r with z·s(KL²) + 0.84·s(x) ≤ |x − KL²|, x = T − trace the sum of squares
+    without noise and s²(x) = 4ρx ÷ r + 2·tr S² ÷ r² its spread with r times as many cases. The
+    sum is skewed: sizes inside their limit settle .86 to .94, sizes outside .70 to .76.
+
+    Examples:
+        >>> from evenhand.stats.spread import quadratic_moments
+        >>> found = quadratic_moments([0.1, -0.1, 0.08], variances=[0.002] * 3)
+        >>> more = further_units_of_size(found, z=1.96, low=0, high=0.05, units=1000)
+        >>> round(float(more.ratio), 1)
+        4.3
+    """
+    q, now = np.asarray(z, np.float64), np.asarray(units, np.float64)
+    band_low, band_high = _open(low), np.asarray(high, np.float64)
+    total, trace, squared, along = np.broadcast_arrays(
+        moments.total, moments.trace, moments.trace_squared, moments.along
+    )
+    with np.errstate(all="ignore"):
+        x = np.maximum(total - trace, 0.0)
+        size = np.sqrt(x / moments.members)
+        near = _near(size, band_low, band_high)
+        ratio = np.full(np.broadcast_shapes(x.shape, band_low.shape, band_high.shape), np.nan)
+        for limit in (band_low, band_high):
+            wanted = moments.members * limit**2
+            needed = _times(x, wanted, squared, along, q)
+            ratio = np.where(np.isfinite(limit), np.fmax(ratio, needed), ratio)
+    return _further(np.where(np.isfinite(total), ratio, np.nan), now, near)
+
+
+def _times(
+    x: FloatArray, limit: FloatArray, squared: FloatArray, along: FloatArray, z: FloatArray
+) -> FloatArray:
+    """How many times the cases it takes to tell x from the limit; infinite beyond sixty."""
+    x, limit, squared, along, z = np.broadcast_arrays(x, limit, squared, along, z)
+
+    def spare(log_times: FloatArray) -> FloatArray:
+        r = np.exp(log_times)
+
+        def deviation(of: FloatArray) -> FloatArray:
+            return np.asarray(np.sqrt(4 * along * of / r + 2 * squared / r**2))
+
+        # Positive where there are cases enough.
+        return np.asarray(np.abs(x - limit) - z * deviation(limit) - _POWER * deviation(x))
+
+    least, most = np.full(x.shape, -12.0), np.full(x.shape, np.log(_MOST_TIMES) + 1e-9)
+    found = np.exp(bisect(spare, least, most))
+    return np.where(spare(most) > 0, found, np.inf)
+
+
+def units_for_floor(
+    n: ArrayLike, n_reference: ArrayLike, *, floor: float, units: ArrayLike
+) -> tuple[FloatArray, NDArray[np.str_]]:
+    """Further units, in all groups at present shares, until both sides have so many cases.
+
+    And which side lacks them: "group", "reference" or "" where neither does. The smaller side is
+    named where both do; NaN where a side has no case at all, since shares of none stay none.
+
+    Examples:
+        >>> more, side = units_for_floor(400, 20, floor=50, units=1000)
+        >>> float(more), str(side)
+        (1500.0, 'reference')
+    """
+    own, other, now = (np.asarray(part, np.float64) for part in (n, n_reference, units))
+    own, other = np.broadcast_arrays(own, np.where(np.isnan(other), np.inf, other))
+    least = np.minimum(own, other)
+    with np.errstate(all="ignore"):
+        more = np.where(least > 0, now * np.maximum(floor / least - 1, 0.0), np.nan)
+    side = np.where(least >= floor, "", np.where(own <= other, "group", "reference"))
+    return more, side
+
+
+def family_critical(
+    low: ArrayLike,
+    high: ArrayLike,
+    *,
+    family_low: ArrayLike,
+    family_high: ArrayLike,
+    z: ArrayLike,
+    on_log: bool = False,
+) -> FloatArray:
+    """Critical value of a family, from how much wider its interval is than the one at z.
+
+    Examples:
+        >>> float(family_critical(0.1, 0.3, family_low=0.05, family_high=0.35, z=2.0))
+        3.0
+    """
+    ends = [np.asarray(end, np.float64) for end in (low, high, family_low, family_high)]
+    with np.errstate(all="ignore"):
+        if on_log:
+            ends = [np.log(end) for end in ends]
+        wider = (ends[3] - ends[2]) / (ends[1] - ends[0])
+    return np.asarray(z, np.float64) * np.where(np.isfinite(wider), np.maximum(wider, 1.0), 1.0)
+
+
+def _distance(value: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Distance to the nearest limit of a band that may be open."""
+    gaps = [np.where(np.isfinite(limit), np.abs(value - limit), np.inf) for limit in (low, high)]
+    return np.where(np.isfinite(value), np.minimum(*gaps), np.nan)
+
+
+def _further(ratio: FloatArray, units: FloatArray, near: NDArray[np.bool_]) -> FurtherUnits:
+    ratio, units, near = np.broadcast_arrays(ratio, units, near)
+    known = ~np.isnan(ratio) & (units > 0)
+    close = near | (ratio > _MOST_TIMES)
+    reason = np.where(known, np.where(close, TOO_CLOSE, ""), UNKNOWN)
+    plain = reason == ""
+    with np.errstate(all="ignore"):
+        more = np.maximum(units * (ratio - 1), 0.0)
+    return FurtherUnits(
+        units=np.where(plain, more, np.nan),
+        ratio=np.where(plain, ratio, np.nan),
+        reason=reason,
+    )
 
 
 def plan(
@@ -231,40 +312,6 @@ def plan(
     )
 
 
-def _settle(
-    value: FloatArray,
-    n: FloatArray,
-    limits: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
-    *,
-    low: ArrayLike,
-    high: ArrayLike,
-) -> Further:
-    """Smallest size at which the interval lies on one side, by bisection on its logarithm."""
-    low, high = np.asarray(low, np.float64), np.asarray(high, np.float64)
-    value, n, low, high = np.broadcast_arrays(value, n, low, high)
-
-    def settled(size: FloatArray) -> NDArray[np.bool_]:
-        with np.errstate(all="ignore"):
-            below, above = limits(size)
-            within = (below >= low) & (above <= high)
-            return np.asarray(within | (below > high) | (above < low))
-
-    start = np.maximum(n, 1.0)
-    now, ever = settled(start), settled(np.full_like(start, _MOST))
-    few, many = np.log(start), np.full_like(start, np.log(_MOST))
-    for _ in range(50):
-        middle = (few + many) / 2
-        enough = settled(np.exp(middle))
-        few, many = np.where(enough, few, middle), np.where(enough, middle, many)
-    cases = np.ceil(np.exp(many) - n - 1e-6)
-    known = np.isfinite(value) & (n > 0)
-    near = _near(value, low, high) & ~now
-    reason = np.where(near, AT_LIMIT, np.where(ever | now, "", REFERENCE_TOO_SMALL))
-    reason = np.where(known, reason, UNKNOWN)
-    cases = np.where(now, 0.0, cases)
-    return Further(cases=np.where(reason == "", cases, np.nan), reason=reason)
-
-
 def _open(low: ArrayLike) -> FloatArray:
     """The lower limit, left open at 0 for measures that cannot fall below it anyway."""
     limit = np.asarray(low, np.float64)
@@ -280,15 +327,6 @@ def _near(value: FloatArray, low: FloatArray, high: FloatArray) -> NDArray[np.bo
             for limit in (low, high)
         ]
     return np.asarray(close[0] | close[1])
-
-
-def _centre(observed: FloatArray, measure: Callable[..., Size]) -> FloatArray:
-    """Point that the measure counts from: 0 for gaps, the mean for a spread of rates."""
-    if measure is rms:
-        return np.zeros(())
-    known = np.isfinite(observed)
-    total = np.where(known, observed, 0.0).sum(-1, keepdims=True)
-    return np.asarray(total / known.sum(-1, keepdims=True))
 
 
 def _check_plan(

@@ -5,6 +5,9 @@ Wilson's and Newcombe's intervals serve weighted and clustered data as well.
 """
 
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -177,6 +180,195 @@ def clustered_covariance(
         return np.asarray(inner * factor * factor[compared])
 
 
+def group_covariance(
+    hit_weight: ArrayLike,
+    weight: ArrayLike,
+    *,
+    cell: ArrayLike,
+    cluster: ArrayLike,
+    shape: tuple[int, ...],
+    axis: int,
+) -> FloatArray:
+    """Covariance of every two groups' rates through the clusters they share, (…, G, G).
+
+    Cells are numbered in C order over `shape`, in which `axis` runs over the groups; the result
+    has that axis moved to the end, twice. Rows as for `clustered_rate`. A cell with fewer than
+    two clusters has NaN throughout.
+
+    Examples:
+        >>> group_covariance([3, 1, 3, 1], [4] * 4, cell=[0, 0, 1, 1], cluster=[0, 1, 0, 1],
+        ...                  shape=(2,), axis=0).round(4).tolist()
+        [[0.0625, 0.0625], [0.0625, 0.0625]]
+    """
+    from scipy import sparse
+
+    parts = _sum_pairs(hit_weight, weight, cell=cell, cluster=cluster)
+    cells = int(np.prod(shape))
+    total = _add_up(parts.weight, parts.cell, cells)
+    clusters = _add_up((parts.weight > 0).astype(np.float64), parts.cell, cells)
+    with np.errstate(all="ignore"):
+        value = _add_up(parts.hits, parts.cell, cells) / total
+        factor = np.where(clusters >= 2, np.sqrt(clusters / (clusters - 1)), np.nan)
+        excess = parts.influence(value, total)
+    groups = shape[axis]
+    # Each block of groups (a stratum's class, say) gets columns of its own: no other is reached.
+    place = np.moveaxis(np.arange(cells).reshape(shape), axis, -1).reshape(-1, groups)
+    block, member = np.empty(cells, dtype=np.int64), np.empty(cells, dtype=np.int64)
+    block[place] = np.arange(len(place))[:, None]
+    member[place] = np.arange(groups)
+    column = block[parts.cell] * parts.width + parts.cluster
+    moved = sparse.csr_array(
+        (excess, (parts.cell, column)), shape=(cells, len(place) * parts.width)
+    )
+    product = (moved @ moved.T).tocoo()
+    inner = np.zeros((len(place), groups, groups))
+    inner[block[product.row], member[product.row], member[product.col]] = product.data
+    scale = factor[place]
+    outer = tuple(size for i, size in enumerate(shape) if i != axis % len(shape))
+    covariance = inner * scale[:, :, None] * scale[:, None, :]
+    return np.asarray(covariance.reshape(*outer, groups, groups))
+
+
+def class_gap_covariance(
+    hit_weight: ArrayLike,
+    weight: ArrayLike,
+    *,
+    cell: ArrayLike,
+    cluster: ArrayLike,
+    shape: tuple[int, int, int],
+    reference: int | None,
+) -> tuple[FloatArray, FloatArray]:
+    """Covariance over classes of gaps to a reference group, (strata, groups, classes, classes).
+
+    Cells are numbered in C order over `shape`, (strata, groups, classes); rows as for
+    `clustered_rate`. By how far each cluster moves both rates of every class; without a reference
+    group gaps are to all other groups together. Also the clusters behind each group's gaps.
+
+    Examples:
+        >>> covariance, clusters = class_gap_covariance(
+        ...     [3, 1, 3, 1], [4] * 4, cell=[0, 0, 1, 1], cluster=[0, 1, 2, 3], shape=(1, 2, 1),
+        ...     reference=1)
+        >>> covariance[0, 0].round(4).tolist(), clusters.tolist()
+        ([[0.0833]], [[4.0, 2.0]])
+    """
+    from scipy import sparse
+
+    parts = _sum_pairs(hit_weight, weight, cell=cell, cluster=cluster)
+    strata, groups, classes = shape
+    size = (strata * groups * classes, parts.width)
+    hits, mass = (
+        sparse.csr_array((amount, (parts.cell, parts.cluster)), shape=size)
+        for amount in (parts.hits, parts.weight)
+    )
+    covariance = np.full((strata, groups, classes, classes), np.nan)
+    clusters = np.zeros((strata, groups))
+
+    def rows(stratum: int, group: int) -> slice:
+        start = (stratum * groups + group) * classes
+        return slice(start, start + classes)
+
+    for s in range(strata):
+        every: list[Any] = [
+            reduce(add, (table[rows(s, g)] for g in range(groups))) for table in (hits, mass)
+        ]
+        for g in range(groups):
+            own = [table[rows(s, g)] for table in (hits, mass)]
+            if reference is None:
+                other = [total - part for total, part in zip(every, own)]
+            else:
+                other = [table[rows(s, reference)] for table in (hits, mass)]
+            count = len(np.unique(np.concatenate([own[1].indices, other[1].indices])))
+            clusters[s, g] = count
+            if count > 1:
+                moved = _moved_rates(*own) - _moved_rates(*other)
+                covariance[s, g] = (moved @ moved.T).toarray() * (count / (count - 1))
+    return covariance, clusters
+
+
+def _moved_rates(hits: Any, mass: Any) -> Any:
+    """How far each cluster (column) moves each class's rate (row); sparse, as both sums are."""
+    from scipy import sparse
+
+    total = mass.sum(axis=1)
+    safe = np.where(total > 0, total, 1.0)
+    rate = hits.sum(axis=1) / safe
+    return sparse.diags_array(1 / safe) @ (hits - sparse.diags_array(rate) @ mass)
+
+
+def pair_certainty(variance: ArrayLike, covariance: ArrayLike) -> FloatArray:
+    """How much surer the gap of every two groups is than their rates alone say, (…, G, G).
+
+    (V + V′) ÷ (V + V′ − 2·covariance): clusters that both groups share move both rates alike.
+    Effective counts of both are multiplied by it. 1 on the diagonal and where it is undefined.
+
+    Examples:
+        >>> pair_certainty([0.04, 0.04], [[0.04, 0.02], [0.02, 0.04]]).tolist()
+        [[1.0, 2.0], [2.0, 1.0]]
+    """
+    v, shared = np.asarray(variance, np.float64), np.asarray(covariance, np.float64)
+    apart = v[..., :, None] + v[..., None, :]
+    with np.errstate(all="ignore"):
+        factor = apart / (apart - 2 * shared)
+    usable = np.isfinite(factor) & (factor > 0) & ~np.eye(v.shape[-1], dtype=bool)
+    return np.where(usable, factor, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightedPairs:
+    """A weighted paired gap with effective counts for Agresti and Min's interval.
+
+    `gained` and `lost` of `n` effective pairs; `variance` is the sandwich's, × n ÷ (n − 1).
+    """
+
+    value: FloatArray
+    gained: FloatArray
+    lost: FloatArray
+    n: FloatArray
+    variance: FloatArray
+
+
+def weighted_pairs(
+    gained: ArrayLike,
+    lost: ArrayLike,
+    total: ArrayLike,
+    *,
+    gained_squares: ArrayLike,
+    lost_squares: ArrayLike,
+    total_squares: ArrayLike,
+    pairs: ArrayLike,
+) -> WeightedPairs:
+    """Paired gap of weighted pairs from Σw and Σw² of the gained, the lost and all pairs.
+
+    The effective number is the smaller of Kish's and of the one whose gap would vary as much:
+    weights that go with being changed make the gap vary more than Kish's number says.
+    `pairs` counts the pairs themselves.
+
+    Examples:
+        >>> found = weighted_pairs(14, 5, 200, gained_squares=14, lost_squares=5,
+        ...                        total_squares=200, pairs=200)
+        >>> print(f"{found.value:.3f} n={found.n:.0f}")
+        0.045 n=199
+    """
+    up, down, all_, up2, down2, all2, count = (
+        np.asarray(part, np.float64)
+        for part in (gained, lost, total, gained_squares, lost_squares, total_squares, pairs)
+    )
+    with np.errstate(all="ignore"):
+        gap, moved = (up - down) / all_, (up + down) / all_
+        still = np.maximum(all2 - up2 - down2, 0.0)
+        spread = up2 * (1 - gap) ** 2 + down2 * (1 + gap) ** 2 + still * gap**2
+        variance = np.where(count > 1, spread / all_**2 * count / (count - 1), np.nan)
+        kish = all_**2 / all2
+        n = np.where(variance > 0, np.minimum(kish, (moved - gap**2) / variance), kish)
+        return WeightedPairs(
+            value=gap,
+            gained=n * (moved + gap) / 2,
+            lost=n * (moved - gap) / 2,
+            n=n,
+            variance=variance,
+        )
+
+
 def _side(weight: FloatArray, squares: FloatArray, mean_weight: FloatArray) -> FloatArray:
     """Part of the logit's variance that comes from the hits, or from the misses."""
     own, implied = squares / weight**2, mean_weight / weight
@@ -209,7 +401,7 @@ def _sum_pairs(
     width = int(clusters.max(initial=0)) + 1
     key = cells * width + clusters
     if np.any(np.diff(key) <= 0):
-        key, inverse = np.unique(key, return_inverse=True)
+        key, inverse = distinct(key)
         hits = _add_up(hits, inverse, len(key))
         weights = _add_up(weights, inverse, len(key))
     return _Pairs(
@@ -219,3 +411,29 @@ def _sum_pairs(
 
 def _add_up(values: FloatArray, index: NDArray[np.int64], size: int) -> FloatArray:
     return np.asarray(np.bincount(index, values, minlength=size), dtype=np.float64)
+
+
+def distinct(numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct values of whole numbers in order, and each one's place among them.
+
+    Examples:
+        >>> [found.tolist() for found in distinct(np.array([7, -2, 7]))]
+        [[-2, 7], [1, 0, 1]]
+    """
+    if not numbers.size:
+        return numbers, numbers
+    low, high = int(numbers.min()), int(numbers.max())
+    if high - low < 4 * max(numbers.size, 2**14):
+        # Close together they are counted, which no sorting can beat.
+        moved = numbers - low
+        there = np.flatnonzero(np.bincount(moved, minlength=high - low + 1))
+        place = np.zeros(high - low + 1, dtype=np.int64)
+        place[there] = np.arange(there.size)
+        return there + low, place[moved]
+    # Runs that are in order already, as tallies have them, are merged and not sorted anew.
+    order = np.argsort(numbers, kind="stable")
+    held = numbers[order]
+    first = np.append(True, held[1:] != held[:-1])
+    place = np.empty(numbers.size, dtype=np.int64)
+    place[order] = np.cumsum(first) - 1
+    return held[first], place

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand.errors import DataError
 from evenhand.stats.estimate import FloatArray
-from evenhand.stats.local import LocalFit, LocalMoments, _sum_up, local_fit, tricube
+from evenhand.stats.thresholds.local import LocalFit, LocalMoments, local_fit, sum_up, tricube
 
 TRICUBE_SECOND_MOMENT = 35 / 243
 TRICUBE_ROUGHNESS = 175 / 247
@@ -129,7 +129,7 @@ class ScoreHistogram:
         distance = (self.positions - self.thresholds[:, None]) / h[:, None]
         group, cell, truth = np.nonzero((np.abs(distance) < 1)[:, :, None] & (self.counts > 0))
         at = (group, cell, truth)
-        return _sum_up(
+        return sum_up(
             distance[group, cell],
             truth.astype(float),
             self.weights[at],
@@ -209,20 +209,10 @@ def cell_moments(
     u = np.concatenate([mean - half, mean + half]) / np.tile(bandwidth[group], 2)
     rows = np.tile(n / 2, 2)
     which = np.tile(group, 2)
-    sums = _sum_up(u, np.tile(truth, 2).astype(float), rows, rows, which, size, rows=rows)
+    sums = sum_up(u, np.tile(truth, 2).astype(float), rows, rows, which, size, rows=rows)
     # A half may lie beyond the edge of its cell: rows are counted by cell.
     under = (inside * (middles < 0)[:, None]).sum(axis=(1, 2))
     return replace(sums, n=inside.sum(axis=(1, 2)), n_below=under), inside
-
-
-def asymptotic_bandwidth(*, variance: float, density: float, curvature: float, n: float) -> float:
-    """Bandwidth with the least mean squared error, given the truth's local features.
-
-    Examples:
-        >>> round(asymptotic_bandwidth(variance=0.21, density=1.5, curvature=3.0, n=20000), 4)
-        0.1216
-    """
-    return float(BANDWIDTH_CONSTANT * (variance / (curvature**2 * density * n)) ** 0.2)
 
 
 def rule_of_thumb_bandwidth(histogram: ScoreHistogram, *, central: float = 0.9) -> FloatArray:
@@ -278,30 +268,6 @@ def _rule_of_thumb(positions: FloatArray, counts: FloatArray, central: float) ->
     return float(min(BANDWIDTH_CONSTANT * (rest / spare * length / curvature) ** 0.2, span))
 
 
-def window_means(
-    histogram: ScoreHistogram, *, half_width: ArrayLike
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Mean truth within a window around each group's threshold, its Wald error and n.
-
-    For comparison only: it is biased wherever the density of scores slopes.
-
-    Examples:
-        >>> cells = score_histogram([0.4, 0.5, 0.52], truth=[0, 1, 0], threshold=0.5, bins=20)
-        >>> mean, error, n = window_means(cells, half_width=0.05)
-        >>> mean.tolist(), n.tolist()
-        ([0.5], [2.0])
-    """
-    wide = np.broadcast_to(np.asarray(half_width, dtype=float), histogram.thresholds.shape)
-    near = np.abs(histogram.positions - histogram.thresholds[:, None]) <= wide[:, None]
-    weight = (histogram.weights * near[:, :, None]).sum(axis=1)
-    total = weight.sum(axis=1)
-    mean = np.divide(weight[:, 1], total, out=np.full(total.shape, np.nan), where=total > 0)
-    n = (histogram.counts * near[:, :, None]).sum(axis=(1, 2))
-    squares = (histogram.squares * near[:, :, None]).sum(axis=1)
-    spread = mean**2 * squares[:, 0] + (1 - mean) ** 2 * squares[:, 1]
-    return mean, np.sqrt(spread) / np.where(total > 0, total, np.nan), n
-
-
 def leverage_fit(histogram: ScoreHistogram, *, bandwidth: ArrayLike, degree: int = 1) -> LocalFit:
     """Local fit with HC3 errors, whose leverages need the histogram rather than sums.
 
@@ -332,53 +298,3 @@ def leverage_fit(histogram: ScoreHistogram, *, bandwidth: ArrayLike, degree: int
         covariance=fit.inverse @ meat @ fit.inverse,
         inverse=fit.inverse,
     )
-
-
-def resampled_prevalence(
-    histogram: ScoreHistogram,
-    *,
-    bandwidth: ArrayLike,
-    draws: int = 1000,
-    degree: int = 1,
-    seed: int = 0,
-) -> FloatArray:
-    """Prevalence at the threshold in bootstrap samples, shape (draws, groups).
-
-    Resampling cells has the law of resampling rows; the bandwidth is held fixed. With sampling
-    weights a cell's rows share its mean weight.
-
-    Examples:
-        >>> s = np.linspace(0, 1, 400)
-        >>> cells = score_histogram(s, truth=s > 0.5, threshold=0.5)
-        >>> resampled_prevalence(cells, bandwidth=0.2, draws=50).shape
-        (50, 1)
-    """
-    rng = np.random.default_rng(seed)
-    h = np.broadcast_to(np.asarray(bandwidth, dtype=float), histogram.thresholds.shape)
-    result = np.full((draws, histogram.groups), np.nan)
-    for g in range(histogram.groups):
-        u = (histogram.positions[g] - histogram.thresholds[g]) / h[g]
-        cell, truth = np.nonzero((np.abs(u) < 1)[:, None] & (histogram.counts[g] > 0))
-        total = histogram.counts[g].sum()
-        if cell.size == 0:
-            continue
-        n = histogram.counts[g][cell, truth]
-        chance = np.append(n, max(total - n.sum(), 0.0)) / total
-        drawn = rng.multinomial(int(total), chance / chance.sum(), size=draws)[:, :-1]
-        weight = histogram.weights[g][cell, truth] / n * tricube(u[cell])
-        powers = u[cell, None] ** np.arange(2 * degree + 1) * weight[:, None]
-        sums = drawn @ powers
-        yes = drawn[:, truth == 1] @ powers[truth == 1, : degree + 1]
-        zeros = np.zeros((draws, 4 * degree + 1))
-        result[:, g] = local_fit(
-            LocalMoments(
-                n=drawn.sum(axis=1).astype(float),
-                weight=sums,
-                outcome=yes,
-                squared=zeros,
-                squared_outcome=zeros,
-            ),
-            degree=degree,
-            robust="HC0",
-        ).value
-    return result

@@ -82,10 +82,10 @@ def local_moments(
     t, h = _per_group(threshold, count), _bandwidth(bandwidth, count)
     u = (s - t[which]) / h[which]
     near = np.abs(u) < 1
-    return _sum_up(u[near], y[near], omega[near], omega[near] ** 2, which[near], count)
+    return sum_up(u[near], y[near], omega[near], omega[near] ** 2, which[near], count)
 
 
-def _sum_up(
+def sum_up(
     u: FloatArray,
     y: FloatArray,
     omega: FloatArray,
@@ -220,7 +220,7 @@ class ClusterFit:
 
     Groups that share clusters (one producer, many groups) are not independent; `covariance` is
     the full groups × groups matrix of the prevalences, `clusters` counts clusters per group and
-    `effective` how many of equal weight near the threshold would tell as much.
+    `effective` how many that bear equally on the value would tell as much.
     """
 
     value: FloatArray
@@ -290,8 +290,9 @@ def cluster_fit(
     factor = np.where(size > 1, size / np.where(size > 1, size - 1, 1.0), np.nan)
     if jackknife:
         factor = 1 / factor
-    mass = np.bincount(which, powers[:, 0], minlength=count) ** 2
-    squares = np.bincount(which, powers[:, 0] ** 2, minlength=count)
+    # What each cluster's rows weigh in the value itself: these shares add up to 1.
+    share = np.nan_to_num(np.einsum("cj,cj->c", leaning, powers[:, :k]))
+    squares = np.bincount(which, share**2, minlength=count)
     absent = np.bincount(which, minlength=count) == 0
     influence[:, absent] = np.nan
     spread = np.sqrt(np.outer(factor, factor))
@@ -299,36 +300,5 @@ def cluster_fit(
         value=coefficients[:, 0],
         covariance=influence.T @ influence * spread,
         clusters=size,
-        effective=np.divide(mass, squares, out=np.zeros(count), where=squares > 0),
+        effective=np.divide(1.0, squares, out=np.zeros(count), where=squares > 0),
     )
-
-
-def window_mean(
-    scores: ArrayLike, *, truth: ArrayLike, threshold: float, half_width: float
-) -> tuple[float, float, int]:
-    """Mean truth within a window around the threshold, its Wald standard error and n.
-
-    For comparison only: it is biased wherever the density of scores slopes (`window_bias`).
-
-    Examples:
-        >>> window_mean([0.4, 0.5, 0.6], truth=[0, 1, 1], threshold=0.5, half_width=0.05)
-        (1.0, 0.0, 1)
-    """
-    s, y = np.asarray(scores, dtype=float), np.asarray(truth, dtype=float)
-    inside = y[np.abs(s - threshold) <= half_width]
-    if inside.size == 0:
-        return float("nan"), float("nan"), 0
-    mean = float(inside.mean())
-    return mean, float(np.sqrt(mean * (1 - mean) / inside.size)), int(inside.size)
-
-
-def window_bias(rate: float, *, half_width: float) -> float:
-    """Bias of the window mean where scores thin out as exp(−rate·s) and E[Y|s] = s.
-
-    Examples:
-        >>> round(window_bias(10.0, half_width=0.1), 4)
-        -0.0313
-    """
-    if rate == 0:
-        return 0.0
-    return 1.0 / rate - half_width / float(np.tanh(rate * half_width))

@@ -1,22 +1,29 @@
 """Implied threshold of a model: prevalence at its threshold, as value, interval and cost ratio.
 
-Value: the local-linear intercept. Interval: centre and HC1 error of the local quadratic at the
-same bandwidth, formed on the log-odds scale and mapped back, so that implied threshold and cost
-ratio always agree (robust bias correction; Calonico, Cattaneo & Titiunik 2014).
+Interval: centre and HC1 error of the local quadratic at the bandwidth of the local linear fit,
+formed on the log-odds scale and mapped back, so that implied threshold and cost ratio always agree
+(robust bias correction; Calonico, Cattaneo & Titiunik 2014). The local-linear value stands beside
+the centre: on steep curves it lies outside this interval.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, stdtrit
+from scipy.special import expit
 
-from evenhand.stats.contrast import Contrast, contrast
-from evenhand.stats.costs import cost_ratio, cost_ratio_interval
-from evenhand.stats.estimate import FloatArray, critical
-from evenhand.stats.histogram import ScoreHistogram
-from evenhand.stats.local import ClusterFit, LocalMoments, local_fit
+from evenhand.stats.estimate import (
+    Contrast,
+    FloatArray,
+    contrast,
+    critical,
+    satterthwaite,
+    student_critical,
+)
 from evenhand.stats.rates import wilson
+from evenhand.stats.thresholds.costs import cost_ratio, cost_ratio_interval
+from evenhand.stats.thresholds.histogram import ScoreHistogram
+from evenhand.stats.thresholds.local import ClusterFit, LocalMoments, local_fit
 
 FEWEST_EFFECTIVE = 30.0
 MOST_DISCRETE_VALUES = 20
@@ -27,8 +34,11 @@ class ImpliedThresholds:
     """Prevalence at the threshold per group, with the cost ratio it implies.
 
     `raw` is the local-linear estimate as it came out, `value` the same where it is a
-    probability. `undefined` says why a value is missing, `warnings` what weakens it, and
-    `tellable` whether the interval may carry a verdict.
+    probability, `centre` the local-quadratic one, around which the interval lies. `undefined`
+    says why a value is missing, `warnings` what weakens it, and `tellable` whether the interval
+    may carry a verdict. `quadratic_error` and `quadratic_covariance` go with t on `freedom`
+    degrees of freedom, infinite without clusters; `centre_error`, `log_error` and
+    `centre_covariance` hold the factor t ÷ z, so that at this level a normal quantile does.
     """
 
     threshold: FloatArray
@@ -49,6 +59,9 @@ class ImpliedThresholds:
     log_centre: FloatArray
     log_error: FloatArray
     centre_covariance: FloatArray | None
+    quadratic_error: FloatArray
+    quadratic_covariance: FloatArray | None
+    freedom: FloatArray
     level: float
     method: str
     undefined: tuple[str | None, ...]
@@ -59,6 +72,11 @@ class ImpliedThresholds:
     def clipped(self) -> FloatArray:
         """The raw estimate moved into [0, 1]."""
         return np.clip(self.raw, 0.0, 1.0)
+
+    @property
+    def cost_ratio_centre(self) -> FloatArray:
+        """Cost ratio in the middle of its interval, on the log scale."""
+        return np.exp(self.log_centre)
 
     @property
     def calibration_gap(self) -> FloatArray:
@@ -81,7 +99,7 @@ def implied_thresholds(
     HC1 errors where rows come in clusters.
 
     Examples:
-        >>> from evenhand.stats.local import local_moments
+        >>> from evenhand.stats.thresholds.local import local_moments
         >>> s = np.linspace(0, 1, 1001)
         >>> y = np.arange(1001) * 7 % 10 < 10 * s
         >>> sums = local_moments(s, truth=y, threshold=0.6, bandwidth=0.3)
@@ -104,14 +122,16 @@ def implied_thresholds(
     value = np.where(defined, linear.value, np.nan)
     centre = np.where(defined, quadratic.value, np.nan)
     # An error of 0 is rounding, not certainty: no interval rather than a point.
-    centre_error = np.where(defined & (centre_error > 1e-12), centre_error, np.nan)
-    shared = None if quadratic_clusters is None else quadratic_clusters.covariance
+    plain_error = np.where(defined & (centre_error > 1e-12), centre_error, np.nan)
+    freedom = np.full(groups, np.inf)
+    shared = None
     if quadratic_clusters is not None:
         # Few clusters near the threshold know their own spread badly: t in place of z, with as
-        # many degrees of freedom as there are clusters of equal weight, less one.
+        # many degrees of freedom as there are clusters that bear equally on the value, less one.
         freedom = np.maximum(quadratic_clusters.effective - 1, 1.0)
-        wider = stdtrit(freedom, 0.5 + level / 2) / critical(level)
-        centre_error, shared = centre_error * wider, shared * np.outer(wider, wider)
+        shared = quadratic_clusters.covariance
+    wider = student_critical(critical(level), freedom=freedom) / critical(level)
+    centre_error = plain_error * wider
     ratio = cost_ratio_interval(centre, standard_error=centre_error, level=level)
     bounded = np.isfinite(ratio.log_standard_error)
     warnings = tuple(
@@ -136,9 +156,12 @@ def implied_thresholds(
         centre_error=centre_error,
         log_centre=ratio.log_value,
         log_error=ratio.log_standard_error,
-        centre_covariance=shared,
+        centre_covariance=None if shared is None else shared * np.outer(wider, wider),
+        quadratic_error=plain_error,
+        quadratic_covariance=shared,
+        freedom=freedom,
         level=level,
-        method="tricube local linear; interval local quadratic, "
+        method="tricube local quadratic, "
         + ("HC1" if quadratic_clusters is None else "cluster-robust, t")
         + ", log odds",
         undefined=undefined,
@@ -180,41 +203,56 @@ def _warnings(moments: LocalMoments, defined: bool, bounded: bool, g: int) -> tu
 def implied_threshold_gap(
     found: ImpliedThresholds, *, group: ArrayLike, reference: ArrayLike
 ) -> Contrast:
-    """Implied threshold of a group − the reference's, by the bias-corrected centres.
+    """Implied threshold of a group − the reference's, by the local-quadratic centres.
 
-    Clusters that reach into both groups enter through their covariance.
+    Clusters that reach into both groups enter through their covariance; with clusters, t with
+    Satterthwaite's degrees of freedom.
     """
-    g, r = np.asarray(group, dtype=np.intp), np.asarray(reference, dtype=np.intp)
-    shared = 0.0 if found.centre_covariance is None else found.centre_covariance[g, r]
-    return contrast(
-        found.value[g],
-        found.value[r],
-        standard_error=found.centre_error[g],
-        standard_error_reference=found.centre_error[r],
-        covariance=shared,
-        centre=found.centre[g] - found.centre[r],
-        level=found.level,
-    )
+    return _between(found, group, reference, found.centre, np.ones_like(found.centre))
 
 
 def cost_ratio_gap(found: ImpliedThresholds, *, group: ArrayLike, reference: ArrayLike) -> Contrast:
     """Log cost ratio of a group − the reference's; exp of value and limits is the ratio."""
+    inside = (found.centre > 0) & (found.centre < 1)
+    slope = np.where(inside, 1 / np.where(inside, found.centre * (1 - found.centre), 1.0), np.nan)
+    return _between(found, group, reference, found.log_centre, slope)
+
+
+def _between(
+    found: ImpliedThresholds,
+    group: ArrayLike,
+    reference: ArrayLike,
+    value: FloatArray,
+    slope: FloatArray,
+) -> Contrast:
+    """Difference on a scale whose derivative by the prevalence is `slope`."""
     g, r = np.asarray(group, dtype=np.intp), np.asarray(reference, dtype=np.intp)
     shared: ArrayLike = 0.0
-    if found.centre_covariance is not None:
-        per = found.centre * (1.0 - found.centre)
-        shared = found.centre_covariance[g, r] / (per[g] * per[r])
-    with np.errstate(divide="ignore"):
-        log_ratio = np.log(found.cost_ratio)
+    if found.quadratic_covariance is not None:
+        shared = found.quadratic_covariance[g, r] * slope[g] * slope[r]
+    error = found.quadratic_error * slope
     return contrast(
-        log_ratio[g],
-        log_ratio[r],
-        standard_error=found.log_error[g],
-        standard_error_reference=found.log_error[r],
+        value[g],
+        value[r],
+        standard_error=error[g],
+        standard_error_reference=error[r],
         covariance=shared,
-        centre=found.log_centre[g] - found.log_centre[r],
+        freedom=satterthwaite(
+            error[g], error[r], freedom=found.freedom[g], freedom_reference=found.freedom[r]
+        ),
         level=found.level,
     )
+
+
+def threshold_limits(found: ImpliedThresholds, *, z: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Limits of the implied threshold at another critical value, with t where rows are clustered.
+
+    The limits of the cost ratio are (1 − p) ÷ p of these, changing places.
+    """
+    with np.errstate(all="ignore"):
+        error = found.quadratic_error / (found.centre * (1 - found.centre))
+    half = student_critical(z, freedom=found.freedom) * error
+    return expit(-(found.log_centre + half)), expit(-(found.log_centre - half))
 
 
 def family_limits(found: ImpliedThresholds, *, quantile: float) -> tuple[FloatArray, FloatArray]:
@@ -229,7 +267,7 @@ def bandwidth_curve(
     """Implied thresholds at each of several bandwidths: how much the choice matters.
 
     Examples:
-        >>> from evenhand.stats.histogram import score_histogram
+        >>> from evenhand.stats.thresholds.histogram import score_histogram
         >>> s = np.linspace(0, 1, 1001)
         >>> cells = score_histogram(s, truth=np.arange(1001) * 7 % 10 < 10 * s, threshold=0.6)
         >>> [f"{fit.value[0]:.2f}" for fit in bandwidth_curve(cells, bandwidths=[0.2, 0.4])]

@@ -12,15 +12,15 @@ from scipy.special import logit, ndtri
 
 from evenhand.errors import DataError, UsageError
 from evenhand.stats.estimate import FloatArray
-from evenhand.stats.pooled import CellCounts, cell_counts, find_modes, to_z
-from evenhand.stats.pooled_draws import (
+from evenhand.stats.labelers.pooled import (
     RESAMPLED,
-    Draws,
-    HyperPosterior,
+    CellCounts,
+    cell_counts,
     hyper_posterior,
     joint_draws,
+    to_z,
 )
-from evenhand.stats.signal import normal_density
+from evenhand.stats.labelers.signal import normal_density
 
 FEWEST_LABELERS = 5
 ORDER_FROM = 0.5
@@ -168,13 +168,6 @@ class PooledSignal:
             high=found.mean + OWN_WIDER * (found.high - found.mean),
         )
 
-    def against_rest(self, quantity: PooledQuantity) -> Posterior:
-        """Each labeler − the mean of the other labelers, (labelers, groups)."""
-        draws = self.labeler_draws(quantity)
-        count = draws.shape[1]
-        rest = (draws.sum(axis=1, keepdims=True) - draws) / (count - 1)
-        return summarise(draws - rest, weights=self._spread(draws), level=self.level)
-
     def share_leaning(
         self, quantity: PooledQuantity, *, group: int = 0, reference: int = 1
     ) -> Posterior:
@@ -204,14 +197,6 @@ class PooledSignal:
         draws = self._quantity(self.theta, quantity)
         each = (draws[..., group] - draws[..., reference])[..., None]
         return float(_reliability(each, self.weights)[0])
-
-    def rank_intervals(self, quantity: PooledQuantity, *, group: int = 0) -> Posterior | None:
-        """Posterior of each labeler's rank (1 lowest), or None below reliability 0.5."""
-        if not self.reliability(quantity)[group] >= ORDER_FROM:
-            return None
-        draws = self.labeler_draws(quantity)[..., group]
-        ranks = (draws.argsort(axis=1).argsort(axis=1) + 1).astype(np.float64)
-        return summarise(ranks, weights=self.weights, level=self.level)
 
     def _spread(self, draws: FloatArray) -> FloatArray:
         return np.broadcast_to(self.weights[..., None], draws.shape)
@@ -342,27 +327,3 @@ def pooled_signal(
         method="binomial probit hierarchy over labelers"
         + (", with item variance" if items is not None else ""),
     )
-
-
-def known_population(
-    counts: ArrayLike,
-    *,
-    mean: ArrayLike,
-    hyper: ArrayLike,
-    draws: int = RESAMPLED,
-    seed: int = 0,
-) -> Draws:
-    """Draws of labelers' (t, d′) against a population whose mean and spread are known.
-
-    `hyper` are the signed standard deviations and atanh correlations of the population.
-
-    Examples:
-        >>> found = known_population([[[8, 2, 3, 17]]], mean=[1.0, 1.5], hyper=[0.3, 0.3, 0.0])
-        >>> found.theta.shape
-        (2048, 1, 2)
-    """
-    cells = cell_counts(counts)
-    rows = np.atleast_2d(np.asarray(hyper, dtype=float))
-    modes = find_modes(cells, rows, known_mean=mean)
-    fixed = HyperPosterior(hyper=rows, weights=np.ones(1), modes=modes, effective=1.0)
-    return joint_draws(cells, fixed, draws=draws, seed=seed, known_mean=True)

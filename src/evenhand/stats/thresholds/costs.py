@@ -114,7 +114,7 @@ class CostCurve:
             "false_negative_rate": (self.false_negatives, self.positives),
             "false_positive_rate": (self.false_positives, self.n - self.positives),
             "selection_rate": (self.selected, self.n),
-        }[_known(name)]
+        }[check_rate(name)]
         return top / bottom if bottom > 0 else np.full_like(top, np.nan)
 
     @property
@@ -130,7 +130,8 @@ class CostCurve:
         return float(self.thresholds[self.best])
 
 
-def _known(name: str) -> str:
+def check_rate(name: str) -> str:
+    """The name of a rate that thresholds can bring together, refused if it is another."""
     if name not in EQUAL_RATES:
         raise UsageError(
             f"rate={name!r} cannot be equalised. Use one of {', '.join(EQUAL_RATES)}."

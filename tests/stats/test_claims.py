@@ -1,0 +1,114 @@
+"""The claims that `make simulate` tries: their counting, their table, and that they hold."""
+
+import numpy as np
+import pytest
+
+from claims.claim import Claim, Outcome, registry, run
+from claims.page import END, START, table, write
+
+# Whole audits, and series judged at every look, are slow.
+WHOLE = ("audits:", "looks:")
+AUDITS = [claim for claim in registry() if any(mark in claim.setting for mark in WHOLE)]
+STATISTICS = [claim for claim in registry() if claim not in AUDITS]
+
+
+def coin(chance: float = 0.5, **changes) -> Claim:
+    """A claim that comes true by chance; every tenth repetition the question does not arise."""
+
+    def simulate(generator: np.random.Generator, repetitions: int) -> np.ndarray:
+        drawn = (generator.random(repetitions) < chance).astype(float)
+        drawn[::10] = np.nan
+        return drawn
+
+    shape = {"measure": "coin", "setting": "fair", "wanted": (0.45, 0.55), "simulate": simulate}
+    return Claim(**(shape | changes))
+
+
+def test_hits_are_counted_where_the_question_arose() -> None:
+    (outcome,) = run([coin()], repetitions=1000)
+    assert outcome.repetitions == 900
+    assert outcome.rate == pytest.approx(0.5, abs=0.06)
+    assert outcome.error == pytest.approx(np.sqrt(0.25 / 900), rel=0.02)
+    assert outcome.verdict == "holds"
+    assert run([coin()], repetitions=1000)[0].hits == outcome.hits
+    assert run([coin()], repetitions=1000, seed=1)[0].hits != outcome.hits
+
+
+def test_verdicts_allow_two_errors() -> None:
+    assert run([coin(0.3)], repetitions=1000)[0].verdict == "below"
+    assert run([coin(0.7)], repetitions=1000)[0].verdict == "above"
+    assert Outcome(claim=coin(), hits=0.0, repetitions=0).verdict == "never arose"
+    assert Outcome(claim=coin(wanted=(0.0, 0.05)), hits=0.0, repetitions=50).error > 0
+
+
+def test_slow_claims_take_their_share() -> None:
+    outcomes = run([coin(), coin(setting="slow", share=0.1)], repetitions=400)
+    assert [o.repetitions for o in outcomes] == [360, 36]
+    assert [o.claim.setting for o in outcomes] == ["fair", "slow"]
+
+
+def test_the_table_goes_between_its_marks(tmp_path) -> None:
+    outcomes = [
+        Outcome(claim=coin(), hits=480.0, repetitions=1000),
+        Outcome(
+            claim=coin(measure="die", kind="error", wanted=(0.0, 0.05)),
+            hits=160.0,
+            repetitions=1000,
+        ),
+        Outcome(claim=coin(measure="band", wanted=(0.93, 1.0)), hits=990.0, repetitions=1000),
+    ]
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n\n{START}\nstale\n{END}\n\nafter\n")
+    write(outcomes, page)
+    text = page.read_text()
+    assert "stale" not in text
+    assert text.startswith("before\n\n" + START)
+    assert text.endswith(END + "\n\nafter\n")
+    assert "| coin | fair | .450–.550 | .480 ± .016 | 1,000 |  |" in text
+    assert "| die | fair | ≤ .050 | .160 ± .012 | 1,000 | **above** |" in text
+    assert "| band | fair | ≥ .930 | .990 ± .003 | 1,000 |  |" in text
+    assert "Wider than they need be (.980 and more): band (fair) .990." in text
+    assert "Not as wanted: die (fair) .160." in text
+    write(outcomes, page)
+    assert page.read_text() == text
+    page.write_text("no marks")
+    with pytest.raises(SystemExit, match="lacks the marks"):
+        write(outcomes, page)
+    assert table([]) == ""
+
+
+def test_names_are_unique() -> None:
+    names = [claim.name for claim in registry()]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.heavy
+def test_processes_do_not_matter() -> None:
+    chosen = [claim for claim in STATISTICS if claim.name.startswith("impact ratio")]
+    alone = run(chosen, repetitions=250)
+    together = run(chosen, repetitions=250, processes=2)
+    assert [o.hits for o in alone] == [o.hits for o in together]
+
+
+QUICK = [c for c in AUDITS if "looks:" not in c.setting or c.setting.endswith("500 a week")]
+
+
+@pytest.mark.parametrize("claim", QUICK, ids=lambda claim: claim.name)
+def test_claims_of_audits_can_be_tried(claim) -> None:
+    """Whether they hold is for `make simulate` to say."""
+    (outcome,) = run([claim], repetitions=round(2 / claim.share))
+    assert outcome.repetitions <= 2
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("claim", STATISTICS, ids=lambda claim: claim.name)
+def test_claims_of_the_statistics_hold(claim) -> None:
+    (outcome,) = run([claim], repetitions=1200, seed=1)
+    assert outcome.verdict == "holds", f"{outcome.rate:.3f} ± {outcome.error:.3f}"
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("claim", AUDITS, ids=lambda claim: claim.name)
+def test_claims_of_audits_hold(claim) -> None:
+    (outcome,) = run([claim], repetitions=600, seed=1)
+    assert outcome.verdict == "holds", f"{outcome.rate:.3f} ± {outcome.error:.3f}"
