@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 import evenhand as eh
-from evenhand.decisions.read import LOOK_INTO, check_encoding, unreadable
+from evenhand.decisions.csv_text import START, look_through, read_head
+from evenhand.decisions.read import unreadable
 from evenhand.errors import DataError, UsageError
 
 TABLE = {"y": [0, 1] * 100, "d": [0, 1, 1, 0] * 50, "g": ["f", "m"] * 100}
@@ -154,14 +155,17 @@ def test_what_spark_says_is_put_in_one_line() -> None:
     )
 
 
-def test_text_is_looked_into_before_spark_reads_it(tmp_path: Path) -> None:
+def test_text_is_looked_through_before_any_engine_reads_it(tmp_path: Path) -> None:
     path = tmp_path / "latin.csv"
     path.write_bytes("g\ncafé\n".encode("latin-1"))
-    with pytest.raises(DataError, match=r"latin\.csv' cannot be read as CSV: .*Save it as UTF-8"):
-        check_encoding([str(path)])
-    # A character cut in two by the end of the look is no mistake.
-    path.write_text("x" * (LOOK_INTO - 1) + "é")
-    check_encoding([str(path)])
+    with pytest.raises(DataError) as caught:
+        read_head(path)
+    assert str(caught.value) == (
+        f"'{path}' cannot be read as CSV: line 2 is not UTF-8. Save it as UTF-8 and try again."
+    )
+    # A character cut in two by the end of a block is no mistake.
+    path.write_text("g\n" + "x" * (START - 3) + "é")
+    assert look_through(read_head(path), names=["g"]).kinds == {"g": "text"}
 
 
 @pytest.mark.heavy
@@ -180,9 +184,21 @@ def test_spark_answers_in_sentences_too(tmp_path: Path, capfd: pytest.CaptureFix
     (tmp_path / "bad.jsonl").write_text('{"y": 1, "d": 0, "g": "f"}\n{oops\n')
     assert refused(tmp_path / "bad.jsonl").startswith("cannot be read as JSON Lines: ")
     (tmp_path / "ragged.csv").write_text("y,d,g\n1,0,f\n0,1\n1,1,m,9\n")
-    assert refused(tmp_path / "ragged.csv").startswith("cannot be read as ")
+    assert refused(tmp_path / "ragged.csv").startswith("has 2 cells in line 3 and 3 in its header.")
     (tmp_path / "half.parquet").write_bytes(dotted.read_bytes()[:300])
     assert "is not a Parquet file" in refused(tmp_path / "half.parquet")
     said = capfd.readouterr()
     assert "Exception" not in said.out + said.err
     assert "[Stage" not in said.err
+
+
+@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+def test_a_csv_file_with_an_index_that_has_no_name(tmp_path: Path, engine: str) -> None:
+    # As pandas writes it: the first column has no name.
+    path = tmp_path / "table.csv"
+    rows = "\n".join(f"{i},{i % 2},{int(i % 4 == 1)},{'fm'[i % 3 == 0]}" for i in range(120))
+    path.write_text(f",y,d,sex\n{rows}\n")
+    decisions = eh.Decisions(path, truth="y", decision="d", group="sex", engine=engine)
+    assert decisions.columns == ["column1", "y", "d", "sex"]
+    tally = decisions.count(decisions.roles.attributes[0])
+    assert tally.dense(["group"], "n").tolist() == [80, 40]

@@ -6,9 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenhand.decisions import held_columns, norm_tallies
-from evenhand.decisions.norm_tallies import norm_counts, own_ranks
 from evenhand.decisions.table import Decisions
+from evenhand.decisions.tallies import norms as held_columns
+from evenhand.decisions.tallies import norms as norm_tallies
+from evenhand.decisions.tallies.norms import norm_counts, own_ranks
 from evenhand.decisions.tally import Tally
 
 NORMS = {"f": "norm@f", "m": "norm@m"}
@@ -38,9 +39,10 @@ def decisions_on(data: Any, **roles: Any) -> Decisions:
 def ranks(decisions: Decisions, *, stratified: bool = False) -> tuple[Any, Tally]:
     attribute = decisions.roles.attributes[-1]
     counted = norm_counts(decisions, attribute, norms=list(NORMS.values()))
-    tally = own_ranks(decisions, attribute, norms=NORMS, stratified=stratified, counted=counted)
-    assert tally is not None
-    return counted, tally
+    found = own_ranks(decisions, attribute, norms=NORMS, stratified=stratified, counted=counted)
+    assert found is not None
+    assert found.moves is None
+    return counted, found.tally
 
 
 def same(one: Tally, other: Tally) -> None:

@@ -4,23 +4,35 @@ Parquet is read in slices; other formats are first rewritten as Parquet in a tem
 since a slice of a CSV file can only be found by reading everything before it.
 """
 
+import errno
 import os
-import tempfile
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
+from evenhand.decisions.csv_files import with_kinds
 from evenhand.decisions.labels import label
-from evenhand.decisions.read import open_table, overwrites, unreadable
-from evenhand.errors import DataError, UsageError, nearest
+from evenhand.decisions.read import open_table, unreadable
+from evenhand.errors import DataError, UsageError, choices
+from evenhand.files import check_writable
+from evenhand.files.places import check_places, is_stream
+from evenhand.files.writing import new_file, no_room, refusals, scratch
+from evenhand.stats.estimate import FloatArray
 
 MOST_ROWS = 8_192
 BYTES_AT_ONCE = 32 * 2**20
 MOST_GROUPS = 1_000
+# What a table is written as, by the ending of its name.
+WRITTEN = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".jsonl": "jsonl",
+           ".ndjson": "jsonl"}  # fmt: skip
+_FULL = (errno.ENOSPC, errno.EFBIG, errno.EROFS, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +80,8 @@ class BatchTable:
         """Raises unless the table has this column."""
         if column not in self.schema:
             raise UsageError(
-                f"{role}={column!r} is not a column of the table.{nearest(column, self.columns)}"
+                f"{role}={column!r} is not a column of the table."
+                f"{choices(column, self.columns, called='columns')}"
             )
 
     def check_texts(self, role: str, column: str) -> None:
@@ -115,6 +128,12 @@ class BatchTable:
         for start in range(0, max(1, self.rows), size):
             yield Batch(start=start, frame=self._collect(self.scan.slice(start, size)))
 
+    def pick(self, rows: NDArray[np.int64]) -> Iterator[Batch]:
+        """These rows in this order, with repeats; batches begin at their place among them."""
+        frame = self._collect(self.scan)
+        for start in range(0, len(rows), MOST_ROWS):
+            yield Batch(start=start, frame=frame[rows[start : start + MOST_ROWS]])
+
     def _one(self, expression: pl.Expr) -> Any:
         return self._collect(self.scan.select(expression)).item()
 
@@ -134,18 +153,23 @@ def open_batches(data: Any) -> Iterator[BatchTable]:
         ...     [batch.strings("bio") for batch in table.read(2)]
         [['She ran.', 'He sat.'], [None]]
     """
-    frame, source, engine = open_table(data)
+    table = open_table(data)
+    source, engine = table.source, table.engine
     if engine != "polars":
         raise UsageError(f"A {engine} table cannot be read in batches. Write it to Parquet first.")
-    scan: pl.LazyFrame = frame.to_native()
-    with tempfile.TemporaryDirectory(prefix="evenhand-") as folder:
+    table = table.settle(texts=table.csv.columns if table.csv else ())
+    scan: pl.LazyFrame = table.frame.to_native()
+    with ExitStack() as stack:
         if not _is_parquet(data):
-            copy = Path(folder) / "table.parquet"
+            copy = stack.enter_context(scratch()) / "table"
             try:
                 scan.sink_parquet(copy, row_group_size=MOST_ROWS, compression="lz4")
-            except pl.exceptions.PolarsError as error:
-                raise unreadable(source, _kind(source), error) from error
+            except (pl.exceptions.PolarsError, OSError) as error:
+                why = _system_reason(error)
+                raise (no_room(why) if why else unreadable(source, _kind(source), error)) from error
             scan = pl.scan_parquet(copy)
+            if table.csv is not None:
+                scan = with_kinds(scan)
         schema = dict(scan.collect_schema())
         rows = int(scan.select(pl.len()).collect().item())
         yield BatchTable(source=source, rows=rows, schema=schema, scan=scan)
@@ -162,51 +186,96 @@ def _kind(source: str) -> str:
     return "csv" if ".csv" in source.lower() else "table"
 
 
-def check_writable(path: str | Path) -> None:
-    """Refuse an output path at once, before anything is computed for it."""
-    target = Path(path)
-    if target.is_dir():
-        why = "it is a folder"
-    elif not target.parent.is_dir():
-        why = f"there is no folder '{target.parent}'"
-    elif not os.access(target if target.exists() else target.parent, os.W_OK):
-        why = "permission denied"
-    else:
-        return
-    raise UsageError(f"'{path}' cannot be written: {why}. Choose another place.")
-
-
-def check_parquet_path(path: str | Path, *, data: Any = None) -> Path:
-    """The path of a Parquet file to write, refused at once where it cannot or must not be written.
+def check_table_path(path: str | Path, *, data: Any = None) -> Path:
+    """The path of a table to write, refused at once where it cannot or must not be written.
 
     `data` is what will be read: a file of it is never overwritten.
     """
     target = Path(path)
-    if overwrites(target, data):
-        raise UsageError(f"'{path}' would overwrite the data. Choose another place.")
-    if target.suffix.lower() not in {".parquet", ".pq"}:
-        raise UsageError(f"'{path}' is not a Parquet file. Name the output such as out.parquet.")
+    given = data if isinstance(data, list | tuple) else [data]
+    check_places({"": path}, {"the data": [one for one in given if isinstance(one, str | Path)]})
+    if target.suffix.lower() not in WRITTEN and not is_stream(path):
+        raise UsageError(
+            f"'{path}' does not say by its ending what to write. Name the output such as "
+            "out.parquet, out.csv or out.jsonl."
+        )
     check_writable(target)
     return target
 
 
 def write_batches(batches: Iterable[Batch], path: str | Path) -> None:
-    """A Parquet file of all batches in their order, written whole or not at all.
+    """A file of all batches in their order, written whole or not at all, as its ending says.
 
     Each batch becomes a file of its own, and the last step joins them: whatever goes wrong
-    before leaves an older file at the path as it was.
+    before leaves an older file at the path as it was. A stream is written to as Parquet.
     """
-    target = check_parquet_path(path)
-    try:
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as folder:
-            parts = []
-            for number, batch in enumerate(batches):
-                parts.append(Path(folder) / f"{number:08d}.parquet")
+    target = check_table_path(path)
+    kind = WRITTEN.get(target.suffix.lower(), "parquet")
+    with new_file(path) as made:
+        parts = []
+        for number, batch in enumerate(batches):
+            if kind == "csv":
+                _check_flat(batch.frame.schema, path)
+            parts.append(made.with_name(f"{number:08d}"))
+            with _write_errors(path):
                 batch.frame.write_parquet(parts[-1], compression="lz4")
-            whole = Path(folder) / "whole.parquet"
-            pl.scan_parquet(parts).sink_parquet(whole, row_group_size=4 * MOST_ROWS)
-            os.replace(whole, target)
-    except OSError as error:
-        raise UsageError(
-            f"'{path}' cannot be written: {error.strerror or error}. The old file is unchanged."
-        ) from error
+        with _write_errors(path):
+            whole = pl.scan_parquet(parts)
+            if kind == "csv":
+                whole.sink_csv(made)
+            elif kind == "jsonl":
+                whole.sink_ndjson(made)
+            else:
+                whole.sink_parquet(made, row_group_size=4 * MOST_ROWS)
+
+
+def _check_flat(schema: Mapping[str, Any], path: str | Path) -> None:
+    """Refuses columns that have no place in a line of text."""
+    for column, kind in schema.items():
+        if kind.is_nested() or kind == pl.Binary:
+            raise UsageError(
+                f"'{path}' cannot hold the column {column!r} of {kind}, which is no single value. "
+                "Name the output such as out.parquet."
+            )
+
+
+def write_table(frame: pl.DataFrame, path: str | Path) -> None:
+    """A file of a whole frame, written whole or not at all."""
+    write_batches([Batch(start=0, frame=frame)], path)
+
+
+@contextmanager
+def _write_errors(path: str | Path) -> Iterator[None]:
+    """What the engine says when it cannot write, as what the system says."""
+    with refusals(path):
+        try:
+            yield
+        except pl.exceptions.PolarsError as error:
+            first = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise OSError(None, _system_reason(error) or first) from error
+
+
+def _system_reason(error: Exception) -> str | None:
+    """What a full disk is called, where that is what the engine met."""
+    found = re.search(r"\(os error (\d+)\)", str(error))
+    number = int(found.group(1)) if found else getattr(error, "errno", None)
+    return os.strerror(number) if number in _FULL else None
+
+
+def batch_numbers(batch: Batch, columns: Sequence[str]) -> FloatArray:
+    """These columns of a batch, rows × columns; NaN where there is no value.
+
+    Examples:
+        >>> batch = Batch(start=0, frame=pl.DataFrame({"age": [30, None], "hours": [1.5, 2.0]}))
+        >>> batch_numbers(batch, ["age", "hours"]).tolist()
+        [[30.0, 1.5], [nan, 2.0]]
+    """
+    for column in columns:
+        kind = batch.frame.schema[column]
+        if not (kind.is_numeric() or kind in (pl.Boolean, pl.Null)):
+            raise DataError(
+                f"features={column!r} holds {kind}, not numbers. "
+                "Convert it to numbers, or leave it out."
+            )
+    held = [batch.frame[column].cast(pl.Float64).fill_null(np.nan).to_numpy() for column in columns]
+    return np.stack(held, axis=1)

@@ -1,25 +1,36 @@
 """One spelling for every value that names a class or a group, whatever type it came as."""
 
 from collections.abc import Iterable
-from math import isnan
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+from math import isnan, nan
 from typing import Any
 
 MISSING = "<missing>"
+# What stands in a row where a group or a stratum would: everybody else, everybody, all strata.
+REST, OVERALL, SUMMARY = "<rest>", "<overall>", "<summary>"
+# No group may be named so: rows would be taken for those of a comparison, or of no group at all.
+RESERVED = (REST, OVERALL, MISSING)
 
 
 def label(value: Any) -> str | None:
     """The name of a class or group; None where there is no value.
 
+    Text stays as it is written. A number that is whole is shown as whole, a moment at midnight as
+    its day, a moment with a time zone in UTC: what every engine and format has in common.
+
     Examples:
-        >>> [label(v) for v in (True, 1, 1.0, "nurse", b"nurse", None, float("nan"), 0.5)]
-        ['1', '1', '1', 'nurse', 'nurse', None, None, '0.5']
+        >>> [label(v) for v in (True, 1, 1.0, "01", b"nurse", None, float("nan"), 0.5)]
+        ['1', '1', '1', '01', 'nurse', None, None, '0.5']
+        >>> [label(v) for v in (Decimal("0.70"), date(2026, 11, 1), datetime(2026, 11, 1, 5))]
+        ['0.7', '2026-11-01', '2026-11-01 05:00:00']
     """
     if value is None:
         return None
     if isinstance(value, str):
         return value
     if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
+        return value.decode("utf-8", "backslashreplace")
     if isinstance(value, bool):
         return "1" if value else "0"
     if isinstance(value, int):
@@ -28,11 +39,26 @@ def label(value: Any) -> str | None:
         if isnan(value):
             return None
         return str(int(value)) if value.is_integer() else repr(value)
+    if isinstance(value, Decimal):
+        if value.is_nan():
+            return None
+        whole = value == value.to_integral_value() if value.is_finite() else False
+        return str(int(value)) if whole else format(value.normalize(), "f")
+    if isinstance(value, date | time):
+        return None if str(value) == "NaT" else _moment(value)
     item = getattr(value, "item", None)
     if item is not None:
         return label(item())
     text = str(value)
     return None if text in {"<NA>", "NaT"} else text
+
+
+def _moment(value: date | time) -> str:
+    if not isinstance(value, datetime):
+        return str(value)
+    if value.tzinfo is not None:
+        return str(value.astimezone(UTC))
+    return str(value.date() if value.time() == time() else value)
 
 
 def crossed_name(parts: Iterable[str]) -> str:
@@ -52,15 +78,21 @@ def ordered(labels: Iterable[str]) -> list[str]:
     """Labels in the order people expect: numbers by size, then words by name.
 
     Examples:
-        >>> ordered({"10", "9", "b", "a"})
-        ['9', '10', 'a', 'b']
+        >>> ordered({"10", "9", "b", "a", "nan"})
+        ['9', '10', 'a', 'b', 'nan']
     """
 
     def key(text: str) -> tuple[int, float, str]:
+        # Most words are seen to be none by their first letter; of numbers only NaN and infinity
+        # begin with one.
+        if text[:1].isalpha() and text[0] not in "nNiI":
+            return 1, 0.0, text
         try:
-            return (0, float(text), text)
+            number = float(text)
         except ValueError:
-            return (1, 0.0, text)
+            number = nan
+        # A word that reads as NaN is neither before nor after any number.
+        return (1, 0.0, text) if isnan(number) else (0, number, text)
 
     return sorted(labels, key=key)
 

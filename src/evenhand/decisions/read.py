@@ -1,43 +1,68 @@
 """Files and frames of every kind, opened lazily as one Narwhals frame."""
 
-import codecs
 import logging
 import re
-from collections.abc import Mapping, Sequence
-from glob import glob
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from math import isnan
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 
+from evenhand.decisions.csv_files import CsvTable, as_kinds, csv_table
 from evenhand.decisions.labels import label
-from evenhand.errors import DataError, MissingExtra, UsageError, nearest
+from evenhand.decisions.paths import Files, find_files
+from evenhand.errors import DataError, EvenhandError, MissingExtra, UsageError, nearest
+from evenhand.stats.estimate import FloatArray
 
 ENGINES = ("polars", "duckdb", "spark")
-LOOK_INTO = 1 << 20
-FORMATS = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".csv": "csv",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".ipc": "arrow",
-}
+# What DuckDB makes of texts in JSON by itself, where others leave them as they are.
+FOUND_IN_TEXT = {"DATE", "TIMESTAMP", "TIMESTAMP_NS", "TIME", "UUID", "JSON"}
 Frame = nw.LazyFrame[Any]
 
 
-def open_table(
-    data: Any, *, engine: str | None = None, spark_master: str = "local[*]"
-) -> tuple[Frame, str, str]:
-    """A lazy frame over the data, the name of its source and the engine that holds it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A lazy frame, the name of its source and the engine that holds it.
+
+    `csv` is what is known of CSV files, whose columns get their types from the roles they have.
+    """
+
+    frame: Frame
+    source: str
+    engine: str
+    csv: CsvTable | None = None
+    session: Any = None
+
+    def settle(
+        self,
+        *,
+        labels: Collection[str] = (),
+        numbers: Mapping[str, str] | None = None,
+        texts: Collection[str] = (),
+    ) -> "Table":
+        """The table with the types of its columns known; CSV files are looked through for it.
+
+        `labels` are names, `numbers` hold numbers (each with its role), `texts` are read as text.
+        """
+        if self.csv is None:
+            return self
+        csv = self.csv.settle(labels=labels, numbers=numbers or {}, texts=texts)
+        return replace(self, csv=csv, frame=csv.open(self.engine, spark=self.session))
+
+
+def open_table(data: Any, *, engine: str | None = None, spark_master: str = "local[*]") -> Table:
+    """A table over the data, whatever it is.
 
     Paths (one, several or a glob) are opened by `engine`; a frame stays in the engine it is in.
 
     Examples:
-        >>> frame, source, engine = open_table({"removed": [0, 1], "gender": ["f", "m"]})
-        >>> frame.collect_schema().names(), source, engine
+        >>> table = open_table({"removed": [0, 1], "gender": ["f", "m"]})
+        >>> table.frame.collect_schema().names(), table.source, table.engine
         (['removed', 'gender'], 'arrays', 'polars')
     """
     if engine is not None and engine not in ENGINES:
@@ -46,74 +71,58 @@ def open_table(
             f"Choose one of {', '.join(ENGINES)}."
         )
     if isinstance(data, str | Path):
-        return open_files(_expand([data]), engine=engine or "polars", spark_master=spark_master)
+        return open_files(find_files([data]), engine=engine or "polars", spark_master=spark_master)
     if isinstance(data, list | tuple) and data and all(isinstance(d, str | Path) for d in data):
-        return open_files(_expand(data), engine=engine or "polars", spark_master=spark_master)
+        return open_files(find_files(data), engine=engine or "polars", spark_master=spark_master)
     if isinstance(data, Mapping):
-        return _from_arrays(data), "arrays", "polars"
+        return Table(frame=_from_arrays(data), source="arrays", engine="polars")
     return _from_frame(data)
 
 
-def open_files(paths: Sequence[Path], *, engine: str, spark_master: str) -> tuple[Frame, str, str]:
-    """One lazy frame over files of one format."""
-    kinds = {_format(path) for path in paths}
-    if len(kinds) > 1:
-        raise UsageError(
-            f"The files are of {len(kinds)} formats ({', '.join(sorted(kinds))}). "
-            "Give files of one format."
-        )
-    for path in paths:
-        if path.is_dir() and next(path.glob("**/*.parquet"), None) is None:
-            raise DataError(
-                f"'{path}' holds no Parquet file. Give a folder of .parquet files, or name the "
-                "files themselves."
-            )
-        if path.is_file() and path.stat().st_size == 0:
-            raise DataError(f"'{path}' is empty. Give a file with a header and at least one row.")
-    source = str(paths[0]) if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
-    openers = {"polars": _open_polars, "duckdb": _open_duckdb, "spark": _open_spark}
-    kind = kinds.pop()
-    if kind == "csv":
-        _check_header(paths[0])
+def open_files(files: Files, *, engine: str, spark_master: str) -> Table:
+    """One table over files of one format."""
+    session = _spark_session(spark_master) if engine == "spark" else None
+    csv = csv_table(files) if files.kind == "csv" else None
     try:
-        native = openers[engine]([str(path) for path in paths], kind, spark_master)
-        frame: Frame = nw.from_native(native).lazy()
+        if csv is not None:
+            frame = csv.open(engine, spark=session)
+        elif files.kind == "parquet":
+            frame = _open_parquet(files, engine, session)
+        else:
+            frame = _open_parts(files, engine, session)
         columns = frame.collect_schema().names()
-    except (UsageError, DataError):
+    except EvenhandError:
         raise
     except Exception as error:
-        raise unreadable(source, kind, error) from error
+        raise unreadable(files.source, files.kind, error) from error
     if not columns:
-        raise DataError(f"'{source}' has no columns. Give a file with a header.")
-    return frame, source, engine
+        raise DataError(f"'{files.source}' has no columns. Give a file with a header.")
+    return Table(frame=frame, source=files.source, engine=engine, csv=csv, session=session)
 
 
-def _check_header(path: Path) -> None:
-    """Refuse a column name that stands twice: each engine would rename it in its own way."""
-    import csv
-    import gzip
+def collect_together(frames: Sequence[Frame], *, engine: str) -> list[nw.DataFrame[Any]]:
+    """Lazy frames computed by the engine that holds them; Polars reads what they share once."""
+    if engine != "polars":
+        return [frame.collect() for frame in frames]
+    import polars as pl
 
-    try:
-        with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as file:
-            names = next(csv.reader(file), [])
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error):
-        return  # the engine will say what is wrong with it
-    twice = [name for name in names if name and names.count(name) > 1]
-    if twice:
-        raise DataError(f"'{path}' has two columns named {twice[0]!r}. Rename one of them.")
+    if len(frames) == 1:
+        return [frames[0].collect(engine="streaming")]
+    found = pl.collect_all([frame.to_native() for frame in frames], engine="streaming")
+    return [nw.from_native(table, eager_only=True) for table in found]
 
 
-def check_encoding(paths: Sequence[str]) -> None:
-    """Refuse text files whose beginning is not UTF-8."""
-    import gzip
+def key_values(column: nw.Series[Any]) -> Any:
+    """The values of a key: whole numbers as an array, others as a list, None where missing."""
+    if column.dtype.is_integer() and not column.null_count():
+        return np.asarray(column.to_numpy())
+    return column.to_list()
 
-    for path in paths:
-        with (gzip.open if path.endswith(".gz") else open)(path, "rb") as file:
-            start = file.read(LOOK_INTO)
-        try:
-            codecs.getincrementaldecoder("utf-8")().decode(start, final=len(start) < LOOK_INTO)
-        except UnicodeDecodeError as error:
-            raise unreadable(path, "csv", error) from None
+
+def number_values(column: nw.Series[Any]) -> FloatArray:
+    """A column of numbers as an array; NaN where one is missing."""
+    plain = column.dtype.is_integer() or column.dtype.is_float()
+    return np.asarray(column.to_numpy() if plain else column.to_list(), dtype=np.float64)
 
 
 def unreadable(source: str, kind: str, error: Exception) -> DataError:
@@ -126,9 +135,7 @@ def unreadable(source: str, kind: str, error: Exception) -> DataError:
     reason = text.splitlines()[0][:200] if text else type(error).__name__
     names = {"parquet": "Parquet", "csv": "CSV", "jsonl": "JSON Lines", "arrow": "Arrow"}
     label = names.get(kind, kind)
-    if kind == "csv" and "utf" in text.lower():
-        hint = "Save it as UTF-8 and try again."
-    elif any(word in text for word in ("type mismatch", "find column", "schema names differ")):
+    if any(word in text for word in ("type mismatch", "find column", "schema names differ")):
         reason = reason.partition(", hint:")[0].partition(", consider")[0]
         hint = "Give files with the same columns, each of one type."
     else:
@@ -136,72 +143,68 @@ def unreadable(source: str, kind: str, error: Exception) -> DataError:
     return DataError(f"'{source}' cannot be read as {label}: {reason.rstrip('.')}. {hint}")
 
 
-def overwrites(path: str | Path, data: Any) -> bool:
-    """Whether this path is one of the files that would be read.
+def _open_parquet(files: Files, engine: str, session: Any) -> Frame:
+    """Parquet files, with the columns that their folders stand for."""
+    paths = [str(path) for path in files.paths]
+    hive = bool(files.partitions)
+    above = files.above if hive else set()
+    if engine == "polars":
+        import polars as pl
 
-    Examples:
-        >>> overwrites("./a.parquet", ["a.parquet", "b.parquet"]), overwrites("c.parquet", {})
-        (True, False)
-    """
-    place = Path(path).resolve()
-    given = data if isinstance(data, list | tuple) else [data]
-    named = [str(each) for each in given if isinstance(each, str | Path)]
-    read = {Path(name).resolve() for text in named for name in (glob(text) or [text])}
-    within = place.exists() and not read.isdisjoint(place.parents)
-    return place in read or within
-
-
-def _expand(data: Sequence[Any]) -> list[Path]:
-    paths: list[Path] = []
-    for item in data:
-        text = str(item)
-        if text in {"-", "/dev/stdin"}:
-            raise UsageError("A table is read from files, not from standard input. Save it first.")
-        if any(mark in text for mark in "*?["):
-            found = sorted(glob(text))
-            if not found:
-                raise DataError(f"No file matches '{text}'.")
-            paths += [Path(name) for name in found]
-        elif not Path(text).exists():
-            parent = Path(text).parent
-            siblings = [p.name for p in parent.iterdir()] if parent.is_dir() else []
-            raise DataError(f"There is no file '{text}'.{nearest(Path(text).name, siblings)}")
-        else:
-            paths.append(Path(text))
-    seen: set[Path] = set()
-    for path in paths:
-        if path.resolve() in seen:
-            raise UsageError(f"'{path}' is given twice, so its rows would count twice.")
-        seen.add(path.resolve())
-    return paths
-
-
-def _format(path: Path) -> str:
-    if path.is_dir():
-        return "parquet"
-    suffixes = [s.lower() for s in path.suffixes]
-    while suffixes and suffixes[-1] in {".gz", ".zst"}:
-        suffixes.pop()
-    kind = FORMATS.get(suffixes[-1]) if suffixes else None
-    if kind is None:
-        raise UsageError(
-            f"'{path}' is of no known format. Give Parquet (.parquet), CSV (.csv), "
-            "JSON Lines (.jsonl) or Arrow (.arrow), gzipped if you like."
+        # The first file says which columns there are; more of them in another are not needed.
+        native: Any = pl.scan_parquet(
+            paths,
+            extra_columns="ignore",
+            hive_partitioning=hive,
+            hive_schema=dict.fromkeys([*files.partitions, *above], pl.String) if hive else None,
         )
-    return kind
+    elif engine == "duckdb":
+        native = _duckdb().sql(
+            "SELECT * FROM read_parquet($paths, hive_partitioning = $hive, "
+            "hive_types_autocast = false)",
+            params={"paths": paths, "hive": hive},
+        )
+    else:
+        native = _spark_parquet(files, session)
+    frame: Frame = nw.from_native(native).lazy()
+    if above and engine != "spark":
+        frame = _below(frame, files, above)
+    # The values of folders are text; all of them are known, so they get the type they are written.
+    return as_kinds(frame, files.partitions)
 
 
-def _open_polars(paths: list[str], kind: str, _: str) -> Any:
+def _below(frame: Frame, files: Files, above: set[str]) -> Frame:
+    """The frame without columns that folders above the one that was given stand for."""
     import polars as pl
 
-    if kind == "parquet":
-        files = [f"{p}/**/*.parquet" if Path(p).is_dir() else p for p in paths]
-        # The first file says which columns there are; more of them in another are not needed.
-        return pl.scan_parquet(files, extra_columns="ignore")
+    own = pl.read_parquet_schema(files.paths[0])
+    clash = sorted((above - set(files.partitions)) & set(own))
+    if clash:
+        raise DataError(
+            f"'{files.source}' lies in a folder named '{clash[0]}=…', which engines take for the "
+            f"column {clash[0]!r} of its rows. Rename that folder."
+        )
+    return frame.drop(*sorted(above - set(files.partitions)))
+
+
+def _open_parts(files: Files, engine: str, session: Any) -> Frame:
+    """Files of other formats, those of each folder together with what the folder stands for."""
+    opener = {"polars": _open_polars, "duckdb": _open_duckdb, "spark": _open_spark}[engine]
+    parts: list[Frame] = []
+    values = [tuple(files.values(i).items()) for i in range(len(files.paths))]
+    for folder, group in groupby(zip(values, files.paths), key=lambda pair: pair[0]):
+        native = opener([str(path) for _, path in group], files.kind, session)
+        part: Frame = nw.from_native(native).lazy()
+        fixed = [nw.lit(value, dtype=nw.String).alias(name) for name, value in folder]
+        parts.append(as_kinds(part.with_columns(*fixed), files.partitions) if fixed else part)
+    return parts[0] if len(parts) == 1 else nw.concat(parts)
+
+
+def _open_polars(paths: list[str], kind: str, _: Any) -> Any:
+    import polars as pl
+
     if kind == "arrow":
         return pl.scan_ipc(paths)
-    if kind == "csv":
-        return pl.scan_csv(paths, infer_schema_length=10_000, try_parse_dates=False)
     if any(path.endswith(".gz") for path in paths):
         import gzip
 
@@ -211,25 +214,30 @@ def _open_polars(paths: list[str], kind: str, _: str) -> Any:
     return pl.scan_ndjson(paths, infer_schema_length=10_000)
 
 
-def _open_duckdb(paths: list[str], kind: str, _: str) -> Any:
+def _duckdb() -> Any:
     try:
         import duckdb
     except ImportError:
         raise MissingExtra("duckdb", "engine='duckdb'") from None
-    if kind == "parquet":
-        return duckdb.read_parquet([f"{p}/**/*.parquet" if Path(p).is_dir() else p for p in paths])
-    if kind == "csv":
-        # By name: a file with other columns must not be read by their order.
-        return duckdb.read_csv(paths, union_by_name=True, header=True)
+    return duckdb
+
+
+def _open_duckdb(paths: list[str], kind: str, _: Any) -> Any:
+    duckdb = _duckdb()
     if kind == "jsonl":
-        return duckdb.read_json(paths, format="newline_delimited")
+        relation = duckdb.read_json(paths, format="newline_delimited")
+        kinds = {name: str(type_) for name, type_ in zip(relation.columns, relation.types)}
+        if not FOUND_IN_TEXT & set(kinds.values()):
+            return relation
+        kinds = {n: "VARCHAR" if kind in FOUND_IN_TEXT else kind for n, kind in kinds.items()}
+        return duckdb.read_json(paths, format="newline_delimited", columns=kinds)
     import pyarrow.dataset
 
     table = pyarrow.dataset.dataset(paths, format="ipc")
     return duckdb.from_arrow(table)
 
 
-def _open_spark(paths: list[str], kind: str, master: str) -> Any:
+def _spark_session(master: str) -> Any:
     try:
         from pyspark.sql import SparkSession
     except ImportError:
@@ -245,13 +253,31 @@ def _open_spark(paths: list[str], kind: str, master: str) -> Any:
     # What goes wrong is raised and told in a sentence; the logs would add a stack trace.
     session.sparkContext.setLogLevel("OFF")
     logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
+    return session
+
+
+def _spark_parquet(files: Files, session: Any) -> Any:
+    """Parquet files by Spark, the values of their folders as text."""
+    setting = "spark.sql.sources.partitionColumnTypeInference.enabled"
+    before = session.conf.get(setting)
+    session.conf.set(setting, "false")
+    try:
+        parts = []
+        for root, group in groupby(zip(files.roots, files.paths), key=lambda pair: pair[0]):
+            read = session.read
+            if files.partitions:
+                read = read.option("basePath", str(root.resolve()))
+            parts.append(read.parquet(*(str(path.resolve()) for _, path in group)))
+    finally:
+        session.conf.set(setting, before)
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = whole.unionByName(part)
+    return whole
+
+
+def _open_spark(paths: list[str], kind: str, session: Any) -> Any:
     absolute = [str(Path(p).resolve()) for p in paths]
-    if kind == "parquet":
-        return session.read.option("recursiveFileLookup", "true").parquet(*absolute)
-    if kind == "csv":
-        # Spark would put a mark in place of what is not UTF-8 and read on.
-        check_encoding(paths)
-        return session.read.csv(absolute, header=True, inferSchema=True, mode="FAILFAST")
     if kind == "jsonl":
         return session.read.json(absolute, mode="FAILFAST")
     import polars as pl
@@ -268,13 +294,38 @@ def _from_arrays(data: Mapping[str, Any]) -> Frame:
     if len(set(lengths.values())) > 1:
         told = ", ".join(f"{name} has {length:,}" for name, length in lengths.items())
         raise DataError(f"The arrays differ in length: {told}. Give one value per row in each.")
-    try:
-        return nw.from_native(pl.DataFrame(dict(data), strict=False).lazy())
-    except Exception as error:
-        raise DataError(f"The arrays cannot be made into a table: {error}.") from error
+    columns = {}
+    for name, values in data.items():
+        try:
+            columns[str(name)] = _array_column(values)
+        except Exception as error:
+            reason = str(error).strip().partition("\n")[0].rstrip(".")
+            raise DataError(
+                f"The array {str(name)!r} cannot be made into a column: {reason}."
+            ) from error
+    return nw.from_native(pl.DataFrame(columns).lazy())
 
 
-def _from_frame(data: Any) -> tuple[Frame, str, str]:
+def _array_column(values: Any) -> Any:
+    """An array as a Polars column; values of several types by the names results would give them."""
+    import polars as pl
+
+    if type(values).__module__.partition(".")[0] == "pandas":
+        return _pandas_column(values)
+    if isinstance(values, list | tuple) or str(getattr(values, "dtype", "")) == "object":
+        values = list(values)
+        missing = {i for i, v in enumerate(values) if v is None or (type(v) is float and isnan(v))}
+        types = {type(value) for i, value in enumerate(values) if i not in missing}
+        numbers = all(issubclass(kind, Real) for kind in types)
+        # Polars would number periods, and take bytes and words for the same.
+        if (len(types) > 1 and not numbers) or any(
+            kind.__module__.startswith("pandas") for kind in types
+        ):
+            values = [label(value) for value in values]
+    return pl.Series(values, strict=False)
+
+
+def _from_frame(data: Any) -> Table:
     try:
         frame = nw.from_native(data)
     except TypeError:
@@ -288,13 +339,30 @@ def _from_frame(data: Any) -> tuple[Frame, str, str]:
     source = f"{name} table"
     if name == "pyarrow":
         # PyArrow cannot rank within groups; Polars reads the same memory without a copy.
-        import polars as pl
+        native = _from_arrow(data)
+    elif name == "pandas":
+        native = _from_pandas(data)
+    else:
+        return Table(frame=frame.lazy(), source=source, engine={"pyspark": "spark"}.get(name, name))
+    return Table(frame=nw.from_native(native.lazy()), source=source, engine="polars")
 
-        return nw.from_native(pl.DataFrame(data).lazy()), source, "polars"
-    if name == "pandas":
-        return nw.from_native(_from_pandas(data).lazy()), source, "polars"
-    engine = {"pyspark": "spark"}.get(name, name)
-    return frame.lazy(), source, engine
+
+def _from_arrow(table: Any) -> Any:
+    """An Arrow table in Polars; a column of a type that Polars does not know is told by name."""
+    import polars as pl
+
+    try:
+        return pl.DataFrame(table)
+    except Exception:
+        for name in table.column_names:
+            try:
+                pl.DataFrame(table.select([name]))
+            except Exception as error:
+                raise DataError(
+                    f"The column {name!r} holds {table.schema.field(name).type}, which cannot be "
+                    "read. Leave it out, or convert it."
+                ) from error
+        raise
 
 
 def _from_pandas(table: Any) -> Any:
@@ -308,11 +376,35 @@ def _from_pandas(table: Any) -> Any:
     for name in table.columns:
         if str(name) in columns:
             raise DataError(f"Two columns of the table are named {str(name)!r}. Rename one.")
-        try:
-            columns[str(name)] = pl.from_pandas(table[name])
-        except ImportError:
-            raise MissingExtra("pandas", "A pandas table") from None
-        except Exception:
-            # Values of several types: by the names that results would give them.
-            columns[str(name)] = pl.Series([label(v) for v in table[name]], dtype=pl.String)
+        columns[str(name)] = _pandas_column(table[name])
     return pl.DataFrame(columns)
+
+
+def _pandas_column(column: Any) -> Any:
+    """A pandas column in Polars: by its type, or by the names that results would give its values.
+
+    Periods, intervals and values of several types have no type of their own there: Polars would
+    number the first, take the second for pairs, and cut the time off among dates.
+    """
+    import polars as pl
+
+    try:
+        if str(column.dtype) == "object":
+            column = _of_one_type(column)
+        series = pl.from_pandas(column)
+    except ImportError:
+        raise MissingExtra("pandas", "A pandas table") from None
+    except Exception:
+        return pl.Series([label(v) for v in column], dtype=pl.String)
+    if type(series.dtype).__name__ in {"Extension", "Object"}:
+        return pl.Series([label(v) for v in column], dtype=pl.String)
+    return series
+
+
+def _of_one_type(column: Any) -> Any:
+    """A column of Python's objects as it is if they are of one type, else by their names."""
+    known = column[column.notna()]
+    types = set(map(type, known))
+    if len(types) < 2 or all(issubclass(kind, Real) for kind in types):
+        return column
+    return column.map(label)

@@ -2,14 +2,15 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import isfinite
 from typing import Any
 
-from evenhand.decisions.labels import as_in_numbers, label
-from evenhand.errors import UsageError, nearest
+from evenhand.decisions.labels import OVERALL, REST, as_in_numbers, label
+from evenhand.errors import UsageError, choices, nearest
 
 MISSING_POLICIES = ("drop", "group", "error")
 RULES = ("given", "score>=t", "argmax", "one-versus-rest")
-REFERENCES = ("<rest>", "<overall>")
+REFERENCES = (REST, OVERALL)
 COLUMN_ROLES = (
     "truth",
     "decision",
@@ -25,6 +26,53 @@ COLUMN_ROLES = (
     "text",
 )
 Threshold = float | str | Mapping[str, float]
+# What other tools call a role, for the hint that names ours.
+PEER_NAMES = {
+    "truth": "y_true labels label target actual outcome ground_truth gold true_label",
+    "decision": "y_pred y_hat pred preds prediction predictions predicted predicted_label",
+    "score": "y_score y_prob y_proba prob proba probability probabilities predict_proba",
+    "group": "sensitive_features sensitive_feature sensitive sensitive_attribute sensitive_attr "
+    "protected protected_attribute protected_attributes protected_attribute_names prot_attr "
+    "attribute attributes groups demographic",
+    "reference": "ref_group ref_groups reference_group privileged privileged_groups "
+    "unprivileged_groups",
+    "weight": "sample_weight sample_weights weights instance_weights",
+    "stratum": "control_features control_feature strata",
+    "labeler": "annotator rater coder reviewer worker moderator annotator_id",
+    "item": "item_id task unit example_id",
+    "cluster": "cluster_id author user user_id",
+    "positive": "pos_label positive_label positive_class favorable_label favorable_classes",
+    "time": "timestamp date datetime created_at",
+    "threshold": "cutoff cut cut_off thresholds",
+}
+# The score of each row's own class, beside those of all classes.
+OWN_SCORE = "score:truth"
+
+
+def peer_role(name: str) -> str | None:
+    """Our name of a role that other tools call so, or None.
+
+    Examples:
+        >>> peer_role("y_pred"), peer_role("--sensitive-features"), peer_role("truth")
+        ('decision', 'group', None)
+    """
+    plain = name.lower().lstrip("-").replace("-", "_")
+    return next((role for role, theirs in PEER_NAMES.items() if plain in theirs.split()), None)
+
+
+def role_hint(name: str) -> str:
+    """What to write in place of an unknown role: ours for another tool's word, or the closest.
+
+    Examples:
+        >>> print(role_hint("y_pred")[:54])
+         It is called 'decision' here. The roles are truth, de
+        >>> role_hint("treuth")
+        " Did you mean 'truth'?"
+    """
+    roles, ours = Roles.__slots__, peer_role(name)
+    if ours is None:
+        return choices(name, roles, called="roles", most=len(roles))
+    return f" It is called {ours!r} here. The roles are {', '.join(roles)}."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +157,6 @@ def find_roles(columns: Sequence[str], **given: Any) -> Roles:
     group = given.pop("group", ())
     given["group"] = tuple(map(str, group if isinstance(group, list | tuple) else (group,)))
     given["reference"] = _references(given.get("reference", {}), given["group"])
-    given["scores"] = _wide_scores(known, given.get("scores"))
     undecided = not {"decision", "score", "rule", "threshold"} & set(given)
     if undecided and "decision" in known:
         given["decision"] = "decision"
@@ -120,8 +167,9 @@ def find_roles(columns: Sequence[str], **given: Any) -> Roles:
     ):
         found = {c.removeprefix(mark): c for c in known if c.startswith(mark)}
         given[role] = dict(given.get(role, {})) or found
-    if isinstance(given.get("threshold"), Mapping):
-        given["threshold"] = {str(label(k)): float(v) for k, v in given["threshold"].items()}
+    given["scores"] = _wide_scores(known, given.get("scores"), values=given["counterfactual"])
+    if "threshold" in given:
+        given["threshold"] = _threshold(given["threshold"])
     if "positive" in given:
         given["positive"] = label(given["positive"])
     given["stratum_edges"] = tuple(given.get("stratum_edges", ()))
@@ -158,18 +206,58 @@ def _references(reference: Any, group: tuple[str, ...]) -> dict[str, str]:
     return {str(name): str(label(value)) for name, value in reference.items()}
 
 
-def _wide_scores(columns: list[str], scores: Any) -> dict[str, str]:
+def _threshold(threshold: Any) -> Threshold:
+    """A threshold of plain numbers, or the name of its column."""
+    if isinstance(threshold, Mapping):
+        return {str(label(name)): _number(value) for name, value in threshold.items()}
+    return threshold if isinstance(threshold, str) else _number(threshold)
+
+
+def _number(threshold: Any) -> float:
+    try:
+        value = float(threshold)
+    except (TypeError, ValueError):
+        value = float("nan")
+    if not isfinite(value):
+        raise UsageError(
+            f"threshold={threshold!r} is not a number. Give the score from which on the decision "
+            "is positive, such as 0.5."
+        )
+    return threshold if isinstance(threshold, int) else value
+
+
+def _wide_scores(columns: list[str], scores: Any, *, values: Collection[str]) -> dict[str, str]:
+    """The score column of each class, by the classes' names.
+
+    `<prefix><class>@<value>` is a score under another value of the group where decisions were
+    made under that value; otherwise the @ belongs to the name of a class.
+    """
     if isinstance(scores, Mapping):
         return {str(name): str(column) for name, column in scores.items()}
     prefix = scores or "score:"
-    found = {c.removeprefix(prefix): c for c in columns if c.startswith(prefix) and "@" not in c}
-    found.pop("truth", None)
-    if scores and not found:
+    wide = {c.removeprefix(prefix): c for c in columns if c.startswith(prefix)}
+    classes = {}
+    for name, column in wide.items():
+        if any(name.endswith(f"@{v}") and name.removesuffix(f"@{v}") in wide for v in values):
+            continue
+        base, mark, value = name.rpartition("@")
+        if not mark or base not in wide:
+            classes[name] = column
+        else:
+            raise UsageError(
+                f"The column {column!r} may hold the score of a class {name!r}, or that of "
+                f"{base!r} under {value!r}, for which there is no decision@{value}. Rename it, or "
+                "say which column holds which class with scores={…}."
+            )
+    # The row's own class, unless the data show that a class has this name: see `has_truth_class`.
+    if wide.get("truth") == OWN_SCORE:
+        classes.pop("truth", None)
+    if scores and not classes:
         raise UsageError(
             f"scores={scores!r}: no column of the table starts with '{scores}'. "
             "Name the columns <prefix><class>, such as 'score:nurse'."
         )
-    return found
+    return classes
 
 
 def _rule(given: dict[str, Any]) -> str | None:
@@ -221,7 +309,8 @@ def _check(roles: Roles, columns: list[str]) -> None:
     for role, column in named:
         if column is not None and column not in columns:
             raise UsageError(
-                f"{role}={column!r} is not a column of the table.{nearest(column, columns)}"
+                f"{role}={column!r} is not a column of the table."
+                f"{choices(column, columns, called='columns')}"
             )
     repeated = {c for c in roles.group if roles.group.count(c) > 1}
     if repeated:
@@ -241,7 +330,8 @@ def _check(roles: Roles, columns: list[str]) -> None:
     for name in roles.reference:
         if name not in attributes:
             raise UsageError(
-                f"reference for {name!r}, which is not a group column.{nearest(name, attributes)}"
+                f"reference for {name!r}, which is not a group column."
+                f"{choices(name, attributes, called='group columns')}"
             )
     if roles.rule in {"argmax", "one-versus-rest"} and not roles.scores:
         raise UsageError(
@@ -251,7 +341,8 @@ def _check(roles: Roles, columns: list[str]) -> None:
         raise UsageError("rule='given' needs a decision column.")
     if roles.rule == "score>=t" and (roles.score is None or roles.threshold is None):
         raise UsageError("rule='score>=t' needs a score column and a threshold.")
-    if list(roles.stratum_edges) != sorted(set(roles.stratum_edges)):
+    edges = list(roles.stratum_edges)
+    if not all(map(isfinite, edges)) or edges != sorted(set(edges)):
         raise UsageError(
             f"stratum_edges={list(roles.stratum_edges)} do not rise. "
             "Give the cut points in rising order, such as 18,30,65."

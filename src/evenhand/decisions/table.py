@@ -1,25 +1,68 @@
 """Decisions: a lazy table and the roles of its columns."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Self
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import narwhals as nw
 import numpy as np
 
-from evenhand.decisions.labels import MISSING, crossed_name, label, spellings
-from evenhand.decisions.read import Frame, open_table, unreadable
-from evenhand.decisions.roles import REFERENCES, Attribute, Roles, find_roles, spelled
+from evenhand.decisions.arrays import NAMED_APART, as_roles
+from evenhand.decisions.columns import (
+    are_amounts,
+    canonical,
+    check_types,
+    has_truth_class,
+    is_named,
+    label_columns,
+    number_columns,
+    too_many,
+)
+from evenhand.decisions.cuts import Cut, check_scale, cut_expression, reaches
+from evenhand.decisions.keywords import RoleArguments, describe_roles
+from evenhand.decisions.labels import MISSING, RESERVED, SUMMARY, crossed_name, label
+from evenhand.decisions.read import (
+    Frame,
+    collect_together,
+    key_values,
+    number_values,
+    open_table,
+    unreadable,
+)
+from evenhand.decisions.roles import (
+    OWN_SCORE,
+    Attribute,
+    Roles,
+    find_roles,
+    role_hint,
+    spelled,
+)
 from evenhand.decisions.tally import Tally
-from evenhand.errors import DataError, EvenhandError, UsageError, nearest
+from evenhand.errors import DataError, EvenhandError, UsageError
 
-MOST_GROUPS = 1_000
-NAMING_ROLES = ("truth", "decision", "stratum", "labeler", "cluster")
+if TYPE_CHECKING:
+    from evenhand.decisions.tallies.sets import Tallies
+
+# Groups by name, as postcodes or schools are; of numbers fewer, since they are to be cut first.
+MOST_GROUPS, MOST_NUMBERS, MOST_STRATA = 100_000, 1_000, 1_000
 LOOK_AHEAD = 20_000
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A grouped aggregation of a table, not asked yet; its groups are those of the attribute."""
+
+    frame: Frame
+    keys: tuple[str, ...]
+    sums: tuple[str, ...]
+    attribute: Attribute | None = None
+
+
+@describe_roles
 class Decisions:
     """A table of decisions and what its columns are for; nothing is loaded until it is tallied.
 
@@ -28,10 +71,15 @@ class Decisions:
             or a dict of arrays.
         engine: What opens files: `polars` (default), `duckdb` or `spark`.
         spark_master: Where Spark runs.
-        roles: `truth`, `decision`, `score`, `scores`, `threshold`, `rule`, `positive`,
-            `positive_is`, `group`, `crossed`, `reference`, `stratum`, `stratum_edges`,
-            `labeler`, `item`, `cluster`, `weight`, `review_share`, `time`, `seconds`, `text`,
-            `counterfactual`, `norm`, `missing`.
+        roles: What each column is for, by the keywords below.
+
+    Attributes:
+        source: Where the table came from, in words.
+        engine: What holds the table and counts it.
+        columns: Names of all columns.
+        roles: The roles, those found by columns' names among them.
+        notes: What is worth saying of where the table comes from.
+        left_out: Rows that whoever made the table left out, by reason.
 
     Examples:
         >>> table = {"bad": [1, 0, 1, 0], "removed": [1, 0, 0, 0], "gender": ["f", "f", "m", "m"]}
@@ -41,27 +89,46 @@ class Decisions:
         [[[1, 0], [0, 1]], [[1, 0], [1, 0]]]
     """
 
+    # The tally set that answers in place of rows, where there is one.
+    tallies: "Tallies | None" = None
+    notes: tuple[str, ...] = ()
+    left_out: Mapping[str, int] = MappingProxyType({})
+
     def __init__(
         self,
         data: Any,
         *,
         engine: str | None = None,
         spark_master: str = "local[*]",
-        **roles: Any,
+        **roles: Unpack[RoleArguments],
     ) -> None:
-        self.frame, self.source, self.engine = open_table(
-            data, engine=engine, spark_master=spark_master
-        )
-        self.columns = list(self.frame.collect_schema().names())
+        table = open_table(data, engine=engine, spark_master=spark_master)
+        self.source, self.engine = table.source, table.engine
+        self.columns = list(table.frame.collect_schema().names())
         unknown = set(roles) - set(Roles.__slots__)
         if unknown:
             name = min(unknown)
-            raise UsageError(f"{name!r} is not a role.{nearest(name, list(Roles.__slots__))}")
-        kinds = self.frame.collect_schema().items()
+            raise UsageError(f"{name!r} is not a role.{role_hint(name)}")
+        self.roles = find_roles(self.columns, **roles)
+        table = table.settle(
+            labels=label_columns(self.roles),
+            numbers=number_columns(self.roles),
+            texts=[self.roles.text] if self.roles.text else [],
+        )
+        self._csv = table.csv
+        self.frame = canonical(table.frame, self.roles, engine=self.engine)
+        kinds = self.schema.items()
         numbers = {name for name, kind in kinds if kind.is_numeric() or kind == nw.Boolean}
-        self.roles = spelled(find_roles(self.columns, **roles), numbers=numbers)
-        self._check_types()
+        self.roles = spelled(self.roles, numbers=numbers)
+        check_types(self.schema, self.roles, engine=self.engine)
         self._check_groups()
+        if not isinstance(roles.get("scores"), Mapping):
+            self._name_own_score()
+
+    @cached_property
+    def schema(self) -> Mapping[str, Any]:
+        """The type of each column."""
+        return dict(self.frame.collect_schema())
 
     def __repr__(self) -> str:
         told = ", ".join(f"{name}={value!r}" for name, value in self.roles.used().items())
@@ -72,12 +139,17 @@ class Decisions:
         """Decisions from plain arrays, in scikit-learn's order: truth first, then decision.
 
         Each column role takes an array; `group` an array or a dict of arrays by name. Settings
-        such as `threshold` or `positive` are passed as they are.
+        such as `threshold` or `positive` are passed as they are. Fairlearn's own arguments are
+        understood: `y_true`, `y_pred`, `sensitive_features` (several are also crossed),
+        `control_features` and `sample_weight`.
 
         Examples:
             >>> decisions = Decisions.from_arrays([1, 0, 1], [1, 1, 0], group=["a", "b", "a"])
             >>> decisions.roles.group
             ('group',)
+            >>> sexes = {"sex": ["f", "m", "f"]}
+            >>> Decisions.from_arrays([1, 0, 1], [1, 1, 0], sensitive_features=sexes).roles.group
+            ('sex',)
         """
         settings = {
             "threshold", "rule", "positive", "positive_is", "crossed", "reference",
@@ -85,18 +157,21 @@ class Decisions:
         }  # fmt: skip
         columns: dict[str, Any] = {}
         roles: dict[str, Any] = {}
-        for role, value in {"truth": truth, "decision": decision, **rest}.items():
+        arrays = as_roles({"truth": truth, "decision": decision, **rest})
+        for role, value in arrays.items():
             if value is None:
                 continue
             if role in settings:
                 roles[role] = value
             elif isinstance(value, Mapping):
-                prefix = "" if role == "group" else f"{role}:"
-                columns |= {f"{prefix}{name}": list(array) for name, array in value.items()}
+                prefix = "" if role in NAMED_APART else f"{role}:"
+                columns |= {f"{prefix}{name}": _sequence(array) for name, array in value.items()}
                 named = {str(name): f"{prefix}{name}" for name in value}
                 roles[role] = list(named) if role == "group" else named
+                if role == "stratum":
+                    roles[role] = next(iter(named))
             else:
-                columns[role] = list(value)
+                columns[role] = _sequence(value)
                 roles[role] = role
         return cls(columns, **roles)
 
@@ -107,8 +182,26 @@ class Decisions:
         other.roles = replace(self.roles, **changes)
         return other
 
+    def check(self) -> None:
+        """Refuse scores, weights and thresholds that cannot be used, before anything is counted.
+
+        Looks at the numbers once: whoever measures through a lens calls this first.
+
+        Examples:
+            >>> table = {"score": [0.2, 0.9], "sex": ["f", "m"]}
+            >>> Decisions(table, score="score", threshold=75, group="sex").check()
+            Traceback (most recent call last):
+            evenhand.errors.UsageError: threshold=75 is outside the scores, which lie between 0.2 \
+and 0.9. For a 75% cut write threshold=0.75.
+        """
+        self.survey  # noqa: B018 — a cached property, which refuses what it finds unusable
+
     def count(self, attribute: Attribute, *, cluster: bool = False) -> Tally:
         """Counts by (group, stratum, truth, decision), with sums of weights where there are any."""
+        return self.answer([self.count_question(attribute, cluster=cluster)])[0]
+
+    def count_question(self, attribute: Attribute, *, cluster: bool = False) -> "Question":
+        """What `count` asks of the engine."""
         keys: dict[str, nw.Expr] = {f"group{i}": nw.col(c) for i, c in enumerate(attribute.columns)}
         keys |= self.stratum_key()
         if self.roles.truth:
@@ -123,12 +216,15 @@ class Decisions:
             keys["weighed"] = _where_known(self.roles.weight)
         if self.roles.rule == "one-versus-rest":
             sums |= self._one_versus_rest(sums)
-            keys["scored"] = _where_known(*self.roles.scores.values())
+            columns = list(self.roles.scores.values())
+            if isinstance(self.roles.threshold, str):
+                columns.append(self.roles.threshold)
+            keys["scored"] = _where_known(*columns)
         elif self.roles.rule is not None:
             keys["decision"] = self.decision_expression()
         if cluster and self.roles.together:
             keys["cluster"] = nw.col(self.roles.together)
-        return self.name_groups(self.aggregate(keys, sums), attribute)
+        return self.question(keys, sums, attribute=attribute)
 
     def labels(self, columns: Iterable[str]) -> list[list[str | None]]:
         """Truth, decision and these columns of every row as labels: loads the rows."""
@@ -149,6 +245,17 @@ class Decisions:
         frame: Frame | None = None,
     ) -> Tally:
         """One grouped aggregation on the engine: rows (`n`) and sums of expressions, by keys."""
+        return self.answer([self.question(keys, sums, frame=frame)])[0]
+
+    def question(
+        self,
+        keys: Mapping[str, nw.Expr],
+        sums: Mapping[str, nw.Expr],
+        *,
+        frame: Frame | None = None,
+        attribute: Attribute | None = None,
+    ) -> "Question":
+        """A grouped aggregation that is not asked yet: rows (`n`) and sums, by keys."""
         table = self.frame if frame is None else frame
         selected = table.select(
             *(e.alias(f"key:{k}") for k, e in keys.items()),
@@ -157,22 +264,45 @@ class Decisions:
         grouped = selected.group_by(*(f"key:{k}" for k in keys)).agg(
             nw.len().alias("n"), *(nw.col(f"sum:{k}").sum() for k in sums)
         )
-        columns = self.collect(grouped)
-        return Tally.of(
-            {k: columns[f"key:{k}"] for k in keys},
-            {"n": columns["n"], **{k: columns[f"sum:{k}"] for k in sums}},
+        return Question(frame=grouped, keys=tuple(keys), sums=tuple(sums), attribute=attribute)
+
+    def answer(self, questions: Sequence["Question"]) -> list[Tally]:
+        """The tallies of several questions; Polars reads the table once for all of them."""
+        with self.engine_errors():
+            tables = collect_together([q.frame for q in questions], engine=self.engine)
+        return [self._tally(q, table) for q, table in zip(questions, tables, strict=True)]
+
+    def _tally(self, question: "Question", table: Any) -> Tally:
+        names = {"n": "n", **{k: f"sum:{k}" for k in question.sums}}
+        tally = Tally.of(
+            {k: key_values(table[f"key:{k}"]) for k in question.keys},
+            {k: number_values(table[name]) for k, name in names.items()},
         )
+        attribute = question.attribute
+        return tally if attribute is None else self.name_groups(tally, attribute)
 
     def collect(self, frame: Frame) -> dict[str, list[Any]]:
         """The columns of a small lazy frame as lists, whatever engine computes them."""
-        options: dict[str, Any] = {"engine": "streaming"} if self.engine == "polars" else {}
+        with self.engine_errors():
+            (table,) = collect_together([frame], engine=self.engine)
+        return {name: table[name].to_list() for name in table.columns}
+
+    def read_whole(self, frame: Frame) -> Any:
+        """A lazy frame as a Polars table in memory, whatever engine holds it."""
+        with self.engine_errors():
+            (table,) = collect_together([frame], engine=self.engine)
+            return table.to_polars()
+
+    @contextmanager
+    def engine_errors(self) -> Iterator[None]:
+        """What an engine says of a table it cannot compute, in our words."""
         try:
-            table = frame.collect(**options)
+            yield
         except EvenhandError:
             raise
         except Exception as error:
-            raise unreadable(self.source, self._kind(), error) from error
-        return {name: table[name].to_list() for name in table.columns}
+            self._check_cells()
+            raise unreadable(self.source, "csv" if self._csv else "a table", error) from error
 
     def decision_expression(self) -> nw.Expr:
         """The decision as a column: given, from a score and a threshold, or the highest score."""
@@ -180,12 +310,7 @@ class Decisions:
         if roles.rule == "given":
             return nw.col(str(roles.decision))
         if roles.rule == "score>=t":
-            score, cut = nw.col(str(roles.score)), self.threshold_expression()
-            known = ~score.is_null()
-            if isinstance(cut, nw.Expr):
-                known = known & ~cut.is_null()
-            # Engines differ on comparing a missing value (False in pandas): no score, no decision.
-            return nw.when(known).then(score >= cut)
+            return reaches(roles, self.schema, str(roles.score))
         if roles.rule == "argmax":
             columns = [nw.col(column) for column in roles.scores.values()]
             best = nw.max_horizontal(*columns)
@@ -199,19 +324,24 @@ class Decisions:
             "There is no decision. Name a decision column, or a score and a threshold."
         )
 
-    def threshold_expression(self) -> Any:
-        """The threshold as a number, a column, or one number for each group."""
-        threshold = self.roles.threshold
-        if isinstance(threshold, str):
-            return nw.col(threshold)
-        if isinstance(threshold, Mapping):
-            column = nw.col(self.roles.group[0]).cast(nw.String)
-            chosen: Any = nw.lit(None, dtype=nw.Float64)
-            for name, value in threshold.items():
-                named = column.is_in(spellings(name))
-                chosen = nw.when(named).then(nw.lit(float(value))).otherwise(chosen)
-            return chosen
-        return threshold
+    def threshold_expression(self, score: str | None = None) -> Cut:
+        """The threshold as a number or a column: as it was given, or as this score column has it.
+
+        Distances from the threshold need the latter: a score equal to it must lie at 0.
+        """
+        return cut_expression(self.roles, self.schema, score)
+
+    def is_label(self, column: str, name: str) -> nw.Expr:
+        """Whether a column has the value of this label; null where it has none."""
+        return is_named(nw.col(column), self.schema[column], name)
+
+    def is_decided(self, name: str) -> nw.Expr:
+        """Whether the decision is the one of this label; null where there is none."""
+        decision = self.decision_expression()
+        if self.roles.rule == "given":
+            return self.is_label(str(self.roles.decision), name)
+        made = nw.Boolean() if self.roles.rule == "score>=t" else nw.String()
+        return is_named(decision, made, name)
 
     def stratum_key(self) -> dict[str, nw.Expr]:
         """The stratum as a key: the column, or the interval between edges that holds a number."""
@@ -221,12 +351,13 @@ class Decisions:
         edges = self.roles.stratum_edges
         if not edges:
             return {"stratum": column}
-        named: Any = nw.when(column >= edges[-1]).then(nw.lit(f">={edges[-1]:g}"))
+        names = [label(float(edge)) for edge in edges]
+        named: Any = nw.when(column >= edges[-1]).then(nw.lit(f">={names[-1]}"))
         chosen = named.otherwise(nw.lit(None))
-        for low, high in reversed(list(pairwise(edges))):
+        for (low, first), (high, last) in reversed(list(pairwise(zip(edges, names)))):
             inside = (column >= low) & (column < high)
-            chosen = nw.when(inside).then(nw.lit(f"{low:g}-{high:g}")).otherwise(chosen)
-        below = nw.when(column < edges[0]).then(nw.lit(f"<{edges[0]:g}"))
+            chosen = nw.when(inside).then(nw.lit(f"{first}-{last}")).otherwise(chosen)
+        below = nw.when(column < edges[0]).then(nw.lit(f"<{names[0]}"))
         return {"stratum": below.otherwise(chosen)}
 
     def name_groups(self, tally: Tally, attribute: Attribute) -> Tally:
@@ -242,13 +373,12 @@ class Decisions:
             names.append([labels[code - 1] for code in codes])
         joined = [None if None in c else crossed_name(map(str, c)) for c in zip(*names)]
         keys = Tally.of({"group": joined}, {"n": [0.0] * len(joined)})
-        if len(keys.labels["group"]) > MOST_GROUPS:
-            raise self._too_many(attribute.name, f"{len(keys.labels['group']):,}")
-        for name in sorted(set(REFERENCES) & set(keys.labels["group"])):
-            raise DataError(
-                f"group={attribute.name!r} holds '{name}', which results use for a comparison. "
-                "Give that group another name."
-            )
+        most, many = min(map(self._most_groups, attribute.columns)), len(keys.labels["group"])
+        if many > most:
+            raise too_many(attribute.name, most, f"{many:,}")
+        for column, part in zip(attribute.columns, parts):
+            _check_reserved("group", column, tally.labels[part], RESERVED)
+        _check_reserved("stratum", self.roles.stratum, tally.labels.get("stratum", ()), (SUMMARY,))
         rest = [k for k in tally.labels if k not in parts]
         return Tally(
             labels={"group": keys.labels["group"], **{k: tally.labels[k] for k in rest}},
@@ -265,6 +395,8 @@ class Decisions:
         roles = self.roles
         columns = [c for c in (roles.score, roles.weight, roles.review_share) if c]
         columns += list(roles.scores.values())
+        if isinstance(roles.threshold, str):
+            columns.append(roles.threshold)
         if not columns:
             return {}
         wanted: list[nw.Expr] = []
@@ -277,7 +409,9 @@ class Decisions:
                 value.min().alias(f"min{i}"),
                 value.max().alias(f"max{i}"),
             ]
+        wanted.append(nw.len().alias("rows"))
         found = {k: v[0] for k, v in self.collect(self.frame.select(*wanted)).items()}
+        self.__dict__["row_count"] = int(found["rows"])
         facts: dict[str, float] = {}
         for i, column in enumerate(columns):
             bad = int(found[f"bad{i}"] or 0)
@@ -293,6 +427,13 @@ class Decisions:
                 facts[f"max:{column}"] = float(found[f"max{i}"])
         self._check_survey(facts)
         return facts
+
+    @cached_property
+    def row_count(self) -> int:
+        """How many rows the table has; the look at its numbers counts them too."""
+        if self.survey:
+            return int(self.__dict__["row_count"])
+        return int(self.collect(self.frame.select(nw.len().alias("rows")))["rows"][0])
 
     def is_probability(self, column: str) -> bool:
         """Whether a score column lies within [0, 1]."""
@@ -325,24 +466,7 @@ class Decisions:
                     f"review_share={roles.review_share!r} lies between {low:g} and {high:g}. It "
                     "is the probability that a row was reviewed: above 0 and at most 1."
                 )
-        thresholds: Iterable[Any] = ()
-        if roles.rule == "score>=t" and isinstance(roles.threshold, Mapping):
-            thresholds = roles.threshold.values()
-        elif roles.rule == "score>=t" and not isinstance(roles.threshold, str):
-            thresholds = [roles.threshold]
-        low = facts.get(f"min:{roles.score}", float("-inf"))
-        high = facts.get(f"max:{roles.score}", float("inf"))
-        for threshold in thresholds:
-            if not low <= float(threshold) <= high:
-                hint = (
-                    f" For a {threshold:g}% cut write threshold={threshold / 100:g}."
-                    if 1 < threshold <= 100 and low >= 0 and high <= 1
-                    else " Choose a threshold among the scores."
-                )
-                raise UsageError(
-                    f"threshold={threshold:g} is outside the scores, which lie between "
-                    f"{low:g} and {high:g}.{hint}"
-                )
+        check_scale(roles, facts)
 
     def _weights(self) -> dict[str, nw.Expr]:
         roles = self.roles
@@ -356,44 +480,13 @@ class Decisions:
         return sums
 
     def _one_versus_rest(self, weights: Mapping[str, nw.Expr]) -> dict[str, nw.Expr]:
-        cut = 0.5 if self.roles.threshold is None else float(self.roles.threshold)  # type: ignore[arg-type]
         sums: dict[str, nw.Expr] = {}
         for name, column in self.roles.scores.items():
-            hit = (nw.col(column) >= cut).cast(nw.Int64)
+            hit = reaches(self.roles, self.schema, column).cast(nw.Int64)
             sums[f"hit:{name}"] = hit
             for kind, weight in weights.items():
                 sums[f"hit:{name}:{kind}"] = hit * weight
         return sums
-
-    def _check_types(self) -> None:
-        schema = self.frame.collect_schema()
-        roles = self.roles
-        numeric = [("score", roles.score), ("weight", roles.weight)]
-        numeric += [("review_share", roles.review_share), ("seconds", roles.seconds)]
-        numeric += [("scores", column) for column in roles.scores.values()]
-        numeric += [("norm", column) for column in roles.norm.values()]
-        if roles.stratum_edges:
-            numeric.append(("stratum", roles.stratum))
-        for role, column in numeric:
-            if column and not (schema[column].is_numeric() or schema[column] == nw.Boolean):
-                raise DataError(
-                    f"{role}={column!r} holds {schema[column]}, not numbers. "
-                    "Some value in it may be text; clean or convert the column."
-                )
-        named = [("group", column) for column in roles.group]
-        named += [(role, getattr(roles, role)) for role in NAMING_ROLES]
-        for role, column in [*numeric, *named]:
-            if self.engine == "spark" and column and "." in column:
-                raise DataError(
-                    f"{role}={column!r} has a dot, which Spark takes for a field of a column. "
-                    "Rename the column."
-                )
-        for role, column in named:
-            if column and schema[column].is_nested():
-                raise DataError(
-                    f"{role}={column!r} holds {schema[column]}, not single values. "
-                    "Name a column of texts, numbers or booleans."
-                )
 
     def _check_groups(self) -> None:
         """Refuse an id column before it is tallied: a look at the first rows is enough."""
@@ -407,28 +500,67 @@ class Decisions:
         for column in columns:
             distinct = len({label(value) for value in set(head[column])})
             seen = f"{distinct:,} among the first {len(head[column]):,} rows"
-            if distinct > MOST_GROUPS and column != stratum:
-                raise self._too_many(column, seen)
-            if distinct > MOST_GROUPS:
+            # A value in every row names rows, and no groups of them.
+            ids = distinct == len(head[column])
+            most = MOST_NUMBERS if ids else self._most_groups(column)
+            if distinct > most and column != stratum:
+                raise too_many(column, most, seen)
+            if column != stratum and are_amounts(head[column], self.schema[column], distinct):
                 raise DataError(
-                    f"stratum={column!r} has more than {MOST_GROUPS:,} values ({seen}). Cut "
+                    f"group={column!r} holds amounts, {distinct:,} different ones among the first "
+                    f"{len(head[column]):,} rows, and each would be a group of its own. Cut them "
+                    "at a few edges first, as pandas.cut does, or audit by it as a stratum "
+                    "(--stratum, --stratum-edges 18,30,65). Codes are groups when they are words."
+                )
+            if distinct > MOST_STRATA and column == stratum:
+                raise DataError(
+                    f"stratum={column!r} has more than {MOST_STRATA:,} values ({seen}). Cut "
                     "numbers into a few with stratum_edges (--stratum-edges 18,30,65), or name "
                     "another column."
                 )
 
-    def _too_many(self, column: str, seen: str) -> DataError:
-        return DataError(
-            f"group={column!r} has more than {MOST_GROUPS:,} values ({seen}). It looks like an id "
-            "column: name the column that says which group a person belongs to."
-        )
+    def _most_groups(self, column: str) -> int:
+        return MOST_NUMBERS if self.schema[column].is_numeric() else MOST_GROUPS
 
     def _role_of(self, column: str) -> str:
-        roles = self.roles
-        by_role = {roles.score: "score", roles.weight: "weight", roles.review_share: "review_share"}
-        return by_role.get(column, "scores")
+        return number_columns(self.roles).get(column, "scores")
 
-    def _kind(self) -> str:
-        return "csv" if self.source.rstrip(".gz").endswith(".csv") else "a table"
+    def _name_own_score(self) -> None:
+        """Tell a class named `truth` from each row's own class: the column has the same name."""
+        roles = self.roles
+        others = [c for c in roles.scores.values() if c.startswith("score:")]
+        if OWN_SCORE not in self.columns or not others or OWN_SCORE in others:
+            return
+        columns = [OWN_SCORE, *others, *([roles.truth] if roles.truth else [])]
+        head = self.collect(self.frame.select(*columns).head(LOOK_AHEAD))
+        if has_truth_class(head, roles):
+            wide = {"truth": OWN_SCORE, **roles.scores}
+            ordered = sorted(wide.items(), key=lambda item: self.columns.index(item[1]))
+            self.roles = replace(roles, scores=dict(ordered))
+
+    def _check_cells(self) -> None:
+        """Refuse the cell of a CSV file that an engine failed on, in the same words for all."""
+        if self._csv is not None:
+            roles = number_columns(self.roles)
+            for column in [*roles, *(c for c in self._csv.numbers if c not in roles)]:
+                self._csv.check_cell(column, roles.get(column, "column"))
+
+
+def _sequence(values: Any) -> Any:
+    """Values as they are where they have a length and a type, else as a list."""
+    return values if hasattr(values, "dtype") and hasattr(values, "__len__") else list(values)
+
+
+def _check_reserved(
+    role: str, column: str | None, labels: Iterable[str], reserved: Iterable[str]
+) -> None:
+    """Refuse a value that results use for something else."""
+    for name in sorted(set(reserved) & set(labels)):
+        use = "for rows without a value" if name == MISSING else "for a comparison"
+        raise DataError(
+            f"{role}={column!r} holds '{name}', which results use {use}. "
+            f"Give that {role} another name."
+        )
 
 
 def _where_known(*columns: str) -> nw.Expr:
@@ -437,3 +569,32 @@ def _where_known(*columns: str) -> nw.Expr:
     for column in columns[1:]:
         known = known & ~nw.col(column).is_null()
     return nw.when(known).then(nw.lit(1))
+
+
+def complete_rows(decisions: Decisions, attribute: Attribute) -> Decisions:
+    """The rows with a truth, a decision and a value of the attribute, each counted once.
+
+    Weights, clusters and strata are left out: other tools know none of them.
+
+    Examples:
+        >>> table = {"y": [1, None, 0], "d": [1, 1, 0], "g": ["f", "m", "m"]}
+        >>> decisions = Decisions(table, truth="y", decision="d", group="g")
+        >>> complete_rows(decisions, decisions.roles.attributes[0]).labels(["g"])
+        [['1', '0'], ['1', '0'], ['f', 'm']]
+    """
+    plain = decisions.with_roles(
+        weight=None,
+        review_share=None,
+        cluster=None,
+        stratum=None,
+        stratum_edges=(),
+        labeler=None,
+        missing="drop",
+        group=attribute.columns,
+        crossed=len(attribute.columns) > 1,
+        reference={k: v for k, v in decisions.roles.reference.items() if k == attribute.name},
+    )
+    known = [~nw.col(name).is_null() for name in (str(plain.roles.truth), *attribute.columns)]
+    known.append(~plain.decision_expression().is_null())
+    plain.frame = plain.frame.filter(*known)
+    return plain

@@ -1,10 +1,9 @@
-"""A small table of sufficient statistics: sums by key, mergeable and savable."""
+"""A small table of sufficient statistics: sums by key, which can be added to those of others."""
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -13,9 +12,9 @@ from numpy.typing import NDArray
 from evenhand.decisions.labels import label, ordered
 from evenhand.errors import DataError
 from evenhand.stats.estimate import FloatArray
-from evenhand.stats.resample import count_bootstrap
+from evenhand.stats.families import count_bootstrap
+from evenhand.stats.weights import distinct
 
-SCHEMA = "evenhand.tally/1"
 Codes = NDArray[np.int64]
 
 
@@ -38,7 +37,11 @@ class Tally:
     sums: dict[str, FloatArray]
 
     @classmethod
-    def of(cls, keys: dict[str, Sequence[Any]], sums: dict[str, Sequence[float]]) -> Self:
+    def of(
+        cls,
+        keys: Mapping[str, Sequence[Any] | NDArray[Any]],
+        sums: Mapping[str, Sequence[float] | FloatArray],
+    ) -> Self:
         """A tally from columns of key values and of sums."""
         labels: dict[str, tuple[str, ...]] = {}
         codes: dict[str, Codes] = {}
@@ -111,19 +114,70 @@ class Tally:
 
     def compact(self) -> Self:
         """The same tally with equal keys added up and cells in a fixed order."""
-        if not len(self):
+        if not len(self) or not self.codes:
             return self
-        keys = np.stack([self.codes[k] for k in self.codes], axis=1)
-        unique, inverse = np.unique(keys, axis=0, return_inverse=True)
-        where = inverse.reshape(-1)
+        sizes = [len(self.labels[key]) + 1 for key in self.codes]
+        if float(np.prod(np.array(sizes, dtype=np.float64))) < 2**62:
+            # One number for each cell sorts much faster than a row of them.
+            flat = np.zeros(len(self), dtype=np.int64)
+            for key, size in zip(self.codes, sizes, strict=True):
+                flat = flat * size + self.codes[key] + 1
+            cells, where = distinct(flat)
+            places = np.unravel_index(cells, sizes)
+            codes = {k: each.astype(np.int64) - 1 for k, each in zip(self.codes, places)}
+        else:
+            keys = np.stack([self.codes[k] for k in self.codes], axis=1)
+            unique, where = np.unique(keys, axis=0, return_inverse=True)
+            codes = {k: unique[:, i] for i, k in enumerate(self.codes)}
+        where = where.reshape(-1)
+        many = len(next(iter(codes.values())))
         return type(self)(
             labels=self.labels,
-            codes={k: unique[:, i] for i, k in enumerate(self.codes)},
+            codes=codes,
             sums={
-                k: np.asarray(np.bincount(where, weights=v, minlength=len(unique)), np.float64)
+                k: np.asarray(np.bincount(where, weights=v, minlength=many), np.float64)
                 for k, v in self.sums.items()
             },
         )
+
+    def take(self, which: Any) -> Self:
+        """The cells of a mask or of places, in their order."""
+        return type(self)(
+            labels=self.labels,
+            codes={k: v[which] for k, v in self.codes.items()},
+            sums={k: v[which] for k, v in self.sums.items()},
+        )
+
+    def without(self, *keys: str) -> Self:
+        """The tally summed over these keys, where it has them."""
+        if not set(keys) & set(self.labels):
+            return self
+        return type(self)(
+            labels={k: v for k, v in self.labels.items() if k not in keys},
+            codes={k: v for k, v in self.codes.items() if k not in keys},
+            sums=self.sums,
+        ).compact()
+
+    def pruned(self) -> Self:
+        """The same tally without labels that no cell has, cells in a fixed order."""
+        tally = self.compact()
+        for key, labels in self.labels.items():
+            used = np.unique(tally.codes[key])
+            there = used[used >= 0].tolist()
+            if len(there) < len(labels):
+                tally = tally.relabel(key, [labels[i] for i in there])
+        return tally
+
+    def rename(self, key: str, names: Mapping[str, str]) -> Self:
+        """The same tally with other labels of one key, in their order; two may become one."""
+        labels = ordered(set(names.values()))
+        place = {name: i for i, name in enumerate(labels)}
+        moved = np.array([place[names[name]] for name in self.labels[key]] + [-1], dtype=np.int64)
+        return type(self)(
+            labels={**self.labels, key: tuple(labels)},
+            codes={**self.codes, key: moved[self.codes[key]]},
+            sums=self.sums,
+        ).compact()
 
     def resample(self, *, draws: int = 1_000, seed: int = 0) -> FloatArray:
         """Counts (draws × cells) as if the rows had been drawn anew: cells, never rows."""
@@ -140,40 +194,24 @@ class Tally:
         digest.update(np.rint(compact.sums["n"]).astype("<i8").tobytes())
         return digest.hexdigest()[:16]
 
-    def save(self, path: str | Path) -> None:
-        """Write the tally as JSON; no row of anybody is in it."""
-        document = {
-            "schema": SCHEMA,
-            "labels": self.labels,
-            "codes": {k: v.tolist() for k, v in self.codes.items()},
-            "sums": {k: v.tolist() for k, v in self.sums.items()},
-        }
-        Path(path).write_text(json.dumps(document))
 
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read a tally that `save` wrote."""
-        try:
-            document = json.loads(Path(path).read_text())
-        except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-            raise DataError(f"'{path}' cannot be read as a tally: {error}.") from error
-        if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-            raise DataError(f"'{path}' is not a tally of schema {SCHEMA}.")
-        return cls(
-            labels={k: tuple(v) for k, v in document["labels"].items()},
-            codes={k: np.array(v, dtype=np.int64) for k, v in document["codes"].items()},
-            sums={k: np.array(v, dtype=np.float64) for k, v in document["sums"].items()},
-        )
-
-
-def encode(values: Sequence[Any]) -> tuple[tuple[str, ...], Codes]:
+def encode(values: Sequence[Any] | NDArray[Any]) -> tuple[tuple[str, ...], Codes]:
     """Labels in order, and for each value the place of its label; -1 where missing."""
+    if isinstance(values, np.ndarray):
+        if values.dtype.kind in "iu":
+            # Whole numbers are in their order already, and none is missing.
+            unique, places = distinct(values.astype(np.int64, copy=False))
+            return tuple(map(str, unique.tolist())), places
+        values = values.tolist()
     # 1, 1.0 and True are equal as dictionary keys: only values of one type may be keys alone.
     kinds = set(map(type, values)) - {type(None)}
     keys = values if len(kinds) < 2 else [(type(value), value) for value in values]
     place = {key: i for i, key in enumerate(dict.fromkeys(keys))}
     first = np.fromiter(map(place.__getitem__, keys), dtype=np.int64, count=len(values))
-    names = [label(key if len(kinds) < 2 else key[1]) for key in place]
+    if kinds == {str}:
+        names: list[str | None] = list(place)
+    else:
+        names = [label(key if len(kinds) < 2 else key[1]) for key in place]
     labels = ordered({name for name in names if name is not None})
     order = {name: i for i, name in enumerate(labels)}
     moved = np.array([-1 if name is None else order[name] for name in names], dtype=np.int64)

@@ -4,10 +4,10 @@ Rows are placed by their distance x = score − threshold, so that groups with t
 own share one grid with an edge at 0.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import numpy as np
@@ -16,11 +16,14 @@ from numpy.typing import NDArray
 from evenhand.decisions.labels import label
 from evenhand.decisions.read import Frame
 from evenhand.decisions.roles import Attribute
-from evenhand.decisions.score_tallies import is_class
 from evenhand.decisions.table import Decisions
+from evenhand.decisions.tallies.scores import is_class
 from evenhand.decisions.tally import Tally
 from evenhand.stats.estimate import FloatArray
-from evenhand.stats.histogram import ScoreHistogram
+from evenhand.stats.thresholds.histogram import ScoreHistogram
+
+if TYPE_CHECKING:
+    from evenhand.decisions.tallies.grid_margins import Distances
 
 BINS = 1_000
 # Hashing cells is what a histogram costs on a large table, where fewer bins are as exact: their
@@ -37,7 +40,8 @@ class Margins:
     `keys` holds each group's raw column values, `binary` whether the truth was 0 and 1 alone,
     `positions` are the middles of the bins, `lowest` the least distance in each where that
     was asked for. With `scores`, distances are the scores themselves. `totals` are the sums of
-    distances by (stratum, group, bin, truth) and `middles` the bins' own, where one pass took them.
+    distances by (stratum, group, bin, truth) and `middles` the bins' own, where one pass took them;
+    `distances` the cells of the grid, where they came from a tally set.
     """
 
     tally: Tally
@@ -53,6 +57,7 @@ class Margins:
     lowest: FloatArray | None = None
     middles: FloatArray | None = None
     totals: FloatArray | None = None
+    distances: "Distances | None" = None
 
     def histogram(self, stratum: int = 0) -> ScoreHistogram:
         """The score histogram of one stratum, in distances from the threshold."""
@@ -74,20 +79,13 @@ class Margins:
 def truth_expression(decisions: Decisions, positive: str | None) -> nw.Expr:
     """1 where the truth is positive, 0 where not, null where unknown; None trusts 0 and 1."""
     column = nw.col(str(decisions.roles.truth))
-    if positive is None:
-        return column.cast(nw.Int64)
-    kind = decisions.frame.collect_schema()[str(decisions.roles.truth)]
-    if kind == nw.String:
-        return (column == positive).cast(nw.Int64)
-    if kind.is_numeric():
-        return (column == float(positive)).cast(nw.Int64)
-    return is_class(decisions, positive)
+    return column.cast(nw.Int64) if positive is None else is_class(decisions, positive)
 
 
 def counts_as_binary(decisions: Decisions) -> bool:
     """Whether the truth may be read as it is: whole numbers or booleans, nothing said of them."""
     roles = decisions.roles
-    kind = decisions.frame.collect_schema()[str(roles.truth)]
+    kind = decisions.schema[str(roles.truth)]
     return roles.positive is None and (kind.is_integer() or kind == nw.Boolean)
 
 
@@ -114,7 +112,7 @@ def margin_frame(
     keys |= decisions.stratum_key()
     score = nw.col(str(roles.score)).cast(nw.Float64)
     y = truth_expression(decisions, positive)
-    distance = score if scores else score - decisions.threshold_expression()
+    distance = score if scores else score - decisions.threshold_expression(roles.score)
     known: nw.Expr | None = None
     columns = [expression.alias(name) for name, expression in keys.items()]
     if roles.weight or roles.review_share:
@@ -148,10 +146,25 @@ def margins(
     scores squeeze the others into few bins, it is taken over the range of nearly all, the far
     ones in the outermost bins.
     """
-    edges, clipped = _span(decisions, attribute, scores), False
-    bins = BINS if small else LARGE_BINS
+
+    def binned(edges: tuple[float, float], bins: int, clipped: bool) -> Margins:
+        return _binned(decisions, attribute, positive, (scores, lowest), edges, bins, clipped)
+
+    edges = _span(decisions, attribute, scores)
+    return closer_look(binned, edges, scores=scores, bins=BINS if small else LARGE_BINS)
+
+
+def closer_look(
+    binned: Callable[[tuple[float, float], int, bool], Margins],
+    edges: tuple[float, float],
+    *,
+    scores: bool,
+    bins: int,
+) -> Margins:
+    """Margins in bins that suit the scores: `binned` takes edges, bins and whether to clip."""
+    clipped = False
     for _ in range(4):
-        found = _binned(decisions, attribute, positive, (scores, lowest), edges, bins, clipped)
+        found = binned(edges, bins, clipped)
         counts = found.values["n"][0].sum(axis=0)
         squeezed = is_squeezed(counts, bins)
         if squeezed:
@@ -165,7 +178,7 @@ def margins(
         fine = bins == BINS or counts.sum() > LARGE
         if fine and not squeezed:
             return found
-        bins = LARGE_BINS if counts.sum() > LARGE else BINS
+        bins = LARGE_BINS if bins != BINS and counts.sum() > LARGE else BINS
     return found
 
 

@@ -1,13 +1,15 @@
 """Tallies of pairs: what was decided on the same row under each value of an attribute."""
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import narwhals as nw
 
-from evenhand.decisions.labels import label, spellings
-from evenhand.decisions.roles import Attribute
-from evenhand.decisions.table import Decisions
+from evenhand.decisions.labels import label, ordered
+from evenhand.decisions.roles import Attribute, Roles
+from evenhand.decisions.table import Decisions, Question
+from evenhand.decisions.tallies.sets import Tallies, table_name
 from evenhand.decisions.tally import Tally
 from evenhand.errors import DataError
 
@@ -26,6 +28,20 @@ def pair_counts(decisions: Decisions, attribute: Attribute | None) -> Tally:
         >>> tally.dense(["decision@f", "decision@m"], "n", keep_missing=["decision@m"]).tolist()
         [[0.0, 0.0, 1.0], [1.0, 1.0, 0.0]]
     """
+    if decisions.tallies is not None:
+        return _stored(decisions.tallies, attribute)
+    return decisions.answer([pair_question(decisions, attribute)])[0]
+
+
+def _stored(tallies: Tallies, attribute: Attribute | None) -> Tally:
+    name = table_name("pairs", *([attribute.name] if attribute else []))
+    if name.replace("pairs", "clusters", 1) in tallies.lost:
+        tallies.table(name.replace("pairs", "clusters", 1))
+    return tallies.table(name)
+
+
+def pair_question(decisions: Decisions, attribute: Attribute | None) -> Question:
+    """What `pair_counts` asks of the engine."""
     roles = decisions.roles
     keys: dict[str, nw.Expr] = {}
     if attribute is not None:
@@ -38,8 +54,7 @@ def pair_counts(decisions: Decisions, attribute: Attribute | None) -> Tally:
     if roles.cluster:
         keys["cluster"] = nw.col(roles.cluster)
     keys |= {f"{MARK}{value}": nw.col(c) for value, c in roles.counterfactual.items()}
-    tally = decisions.aggregate(keys, decisions._weights())
-    return tally if attribute is None else decisions.name_groups(tally, attribute)
+    return decisions.question(keys, decisions._weights(), attribute=attribute)
 
 
 def matching_attribute(decisions: Decisions) -> Attribute | None:
@@ -51,17 +66,31 @@ def matching_attribute(decisions: Decisions) -> Attribute | None:
     alone = [a for a in decisions.roles.attributes if len(a.columns) == 1]
     if len(alone) < 2:
         return alone[0] if alone else None
-    words = [word for value in decisions.roles.counterfactual for word in spellings(value)]
-    hits = [
-        nw.col(a.columns[0]).cast(nw.String).is_in(words).cast(nw.Int64).alias(f"hit{i}")
-        for i, a in enumerate(alone)
-    ]
-    found = decisions.collect(
-        decisions.frame.select(*hits).select(*(nw.col(f"hit{i}").sum() for i in range(len(alone))))
-    )
-    counts = [int(found[f"hit{i}"][0] or 0) for i in range(len(alone))]
+    if decisions.tallies is not None:
+        counts = [_named_rows(_stored(decisions.tallies, each), decisions.roles) for each in alone]
+    else:
+        counts = _matching_rows(decisions, alone)
     best = counts.index(max(counts))
     return alone[best] if counts[best] else None
+
+
+def _named_rows(tally: Tally, roles: Roles) -> int:
+    own = tally.relabel("group", list(roles.counterfactual))
+    return int(own.sums["n"][own.codes["group"] >= 0].sum())
+
+
+def _matching_rows(decisions: Decisions, alone: Sequence[Attribute]) -> list[int]:
+    hits = []
+    for i, attribute in enumerate(alone):
+        named = [
+            decisions.is_label(attribute.columns[0], v) for v in decisions.roles.counterfactual
+        ]
+        found = nw.any_horizontal(*named, ignore_nulls=True).cast(nw.Int64)
+        hits.append(found.alias(f"hit{i}"))
+    sums = decisions.collect(
+        decisions.frame.select(*hits).select(*(nw.col(f"hit{i}").sum() for i in range(len(alone))))
+    )
+    return [int(sums[f"hit{i}"][0] or 0) for i in range(len(alone))]
 
 
 def score_columns(decisions: Decisions) -> dict[str | None, dict[str, str]]:
@@ -77,7 +106,8 @@ def score_columns(decisions: Decisions) -> dict[str | None, dict[str, str]]:
         there = {v: c for v, c in there.items() if c in decisions.columns}
         if len(there) > 1:
             found[name] = there
-    _check_numbers(decisions, [c for columns in found.values() for c in columns.values()])
+    if decisions.tallies is None:
+        _check_numbers(decisions, [c for columns in found.values() for c in columns.values()])
     return found
 
 
@@ -112,11 +142,7 @@ def text_columns(decisions: Decisions) -> dict[str, str]:
 
 
 def pair_sums(
-    decisions: Decisions,
-    pairs: Sequence[Pair],
-    *,
-    scores: Mapping[str | None, Mapping[str, str]],
-    texts: Mapping[str, str],
+    decisions: Decisions, pairs: Sequence[Pair], *, scores: Mapping[str | None, Mapping[str, str]]
 ) -> Tally | None:
     """By stratum: sums of score differences and their squares, and how many texts differ.
 
@@ -125,6 +151,42 @@ def pair_sums(
     `changed:i` those where they differ. Without texts a column `changed` stands for the one
     pair. None where the table has nothing of the kind.
     """
+    name = table_name("pair_sums")
+    if decisions.tallies is not None:
+        if not decisions.tallies.holds(name):
+            return None
+        stored = decisions.tallies.table(name)
+        return _turned(stored, pairs, all_pairs(decisions.roles))
+    question = pair_sums_question(decisions, pairs, scores=scores)
+    return None if question is None else _finite(decisions.answer([question])[0])
+
+
+def all_pairs(roles: Roles) -> list[Pair]:
+    """Every two values that decisions were made under, whichever is the reference."""
+    return list(combinations(ordered(roles.counterfactual), 2))
+
+
+def _turned(tally: Tally, pairs: Sequence[Pair], held: Sequence[Pair]) -> Tally:
+    """The sums of these pairs out of those of all: a pair the other way round differs in sign."""
+    sums = {"n": tally.sums["n"]}
+    for i, (value, reference) in enumerate(pairs):
+        turned = (value, reference) not in held
+        place = held.index((reference, value) if turned else (value, reference))
+        for name, column in _finite(tally).sums.items():
+            kind, _, rest = name.partition(":")
+            number, _, score = rest.partition(":")
+            if number != str(place) or kind == "bad":
+                continue
+            sign = -1.0 if turned and kind in ("d", "wd", "wwd") else 1.0
+            sums[":".join(filter(None, (kind, str(i), score)))] = sign * column
+    return Tally(labels=tally.labels, codes=tally.codes, sums=sums)
+
+
+def pair_sums_question(
+    decisions: Decisions, pairs: Sequence[Pair], *, scores: Mapping[str | None, Mapping[str, str]]
+) -> Question | None:
+    """What `pair_sums` asks of the engine."""
+    texts = text_columns(decisions)
     weight = decisions._weights().get("weight")
     sums: dict[str, nw.Expr] = {}
     for k, columns in enumerate(scores.values()):
@@ -147,8 +209,12 @@ def pair_sums(
         sums |= {"texts:0": known, "changed:0": (changed > 0).cast(nw.Int64)}
     if not sums:
         return None
-    tally = decisions.aggregate(decisions.stratum_key() or {"all": nw.lit(1)}, sums)
-    for name in [name for name in sums if name.startswith("bad:")]:
+    return decisions.question(decisions.stratum_key() or {"all": nw.lit(1)}, sums)
+
+
+def _finite(tally: Tally) -> Tally:
+    """The sums, refused where a score was not finite."""
+    for name in [name for name in tally.sums if name.startswith("bad:")]:
         if tally.total(name):
             raise DataError(
                 f"'{name.removeprefix('bad:')}' holds {int(tally.total(name)):,} values that are "

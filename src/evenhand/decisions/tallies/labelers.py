@@ -6,10 +6,10 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from evenhand.decisions.labels import spellings
 from evenhand.decisions.read import Frame
 from evenhand.decisions.roles import Attribute
-from evenhand.decisions.table import Decisions
+from evenhand.decisions.table import Decisions, Question
+from evenhand.decisions.tallies.sets import table_name
 from evenhand.decisions.tally import Tally
 from evenhand.stats.estimate import FloatArray
 
@@ -59,6 +59,16 @@ def label_counts(
         >>> tally.dense(["labeler", "group"], "n").tolist()
         [[2.0, 0.0], [0.0, 1.0]]
     """
+    if decisions.tallies is not None:
+        return decisions.tallies.table(table_name("labels", attribute.name))
+    question = label_question(decisions, attribute, longest_seconds=longest_seconds)
+    return decisions.answer([question])[0]
+
+
+def label_question(
+    decisions: Decisions, attribute: Attribute, *, longest_seconds: float | None = None
+) -> Question:
+    """What `label_counts` asks of the engine."""
     roles = decisions.roles
     keys = _group_keys(attribute) | decisions.stratum_key()
     keys |= {
@@ -74,7 +84,19 @@ def label_counts(
             usable = usable & (seconds <= longest_seconds)
         known = nw.when(usable).then(seconds).otherwise(nw.lit(0.0))
         sums = {"timed": usable.cast(nw.Int64), "seconds": known, "seconds2": known * known}
-    return decisions.name_groups(decisions.aggregate(keys, sums), attribute)
+    return decisions.question(keys, sums, attribute=attribute)
+
+
+def item_question(decisions: Decisions, attribute: Attribute) -> Question:
+    """Counts by (group, stratum, item, truth, decision): what items need, whoever judged them."""
+    roles = decisions.roles
+    keys = _group_keys(attribute) | decisions.stratum_key()
+    keys |= {
+        "item": nw.col(str(roles.item)),
+        "truth": nw.col(str(roles.truth)),
+        "decision": decisions.decision_expression(),
+    }
+    return decisions.question(keys, {}, frame=complete_rows(decisions), attribute=attribute)
 
 
 def item_table(
@@ -104,8 +126,10 @@ def item_table(
     if roles.item is None:
         return None
     chosen = "1" if roles.rule == "score>=t" else positive
-    yes = decisions.decision_expression().cast(nw.String).is_in(spellings(chosen))
-    truth = nw.col(str(roles.truth)).cast(nw.String).is_in(spellings(positive))
+    if decisions.tallies is not None:
+        stored = decisions.tallies.table(table_name("items", attribute.name))
+        return _stored_items(stored, (positive, chosen), groups, strata)
+    yes, truth = decisions.is_decided(chosen), decisions.is_label(str(roles.truth), positive)
     keys = _group_keys(attribute) | (decisions.stratum_key() if strata else {})
     rows = complete_rows(decisions).select(
         *(e.alias(k) for k, e in keys.items()),
@@ -120,6 +144,38 @@ def item_table(
     if strata:
         tally = tally.relabel("stratum", strata)
     return _expanded(tally, bool(strata))
+
+
+def _stored_items(
+    tally: Tally, positive: tuple[str, str], groups: tuple[str, ...], strata: tuple[str, ...]
+) -> ItemTable:
+    """The items of a tally by (group, stratum, item, truth, decision)."""
+    tally = tally.relabel("group", groups)
+    if strata:
+        tally = tally.relabel("stratum", strata)
+    elif "stratum" in tally.labels:
+        tally = tally.without("stratum")
+    tally = tally.take(tally.codes["group"] >= 0)
+    is_true, is_yes = (
+        np.array([name == chosen for name in (*tally.labels[key], None)])[tally.codes[key]]
+        for key, chosen in zip(("truth", "decision"), positive, strict=True)
+    )
+    layer = tally.codes.get("stratum", np.full(len(tally), -1, dtype=np.int64))
+    sizes = (len(groups), len(strata) + 1, 2, len(tally.labels["item"]) + 1)
+    place = (tally.codes["group"], layer + 1, is_true.astype(np.int64), tally.codes["item"] + 1)
+    cells, where = np.unique(np.ravel_multi_index(place, sizes), return_inverse=True)
+    group, stratum, truth, _ = np.unravel_index(cells, sizes)
+
+    def summed(values: FloatArray) -> FloatArray:
+        return np.bincount(where.reshape(-1), values, minlength=cells.size).astype(np.float64)
+
+    return ItemTable(
+        group=group.astype(np.float64),
+        stratum=stratum.astype(np.float64) - 1.0,
+        truth=truth.astype(np.float64),
+        yes=summed(tally.sums["n"] * is_yes),
+        labels=summed(tally.sums["n"]),
+    )
 
 
 def _expanded(tally: Tally, stratified: bool) -> ItemTable:
@@ -144,7 +200,7 @@ def _expanded(tally: Tally, stratified: bool) -> ItemTable:
 
 
 def repeated_labels(decisions: Decisions) -> int:
-    """Labels beyond the first that a labeler gave to the same item.
+    """Labels beyond the first that a labeler gave to the same item; 0 where only rows would tell.
 
     Examples:
         >>> table = {"y": [1, 1, 0], "d": [1, 0, 0], "who": ["a"] * 3, "g": ["f"] * 3}
@@ -154,7 +210,7 @@ def repeated_labels(decisions: Decisions) -> int:
         1
     """
     roles = decisions.roles
-    if roles.item is None:
+    if roles.item is None or decisions.tallies is not None:
         return 0
     pairs = (
         complete_rows(decisions)

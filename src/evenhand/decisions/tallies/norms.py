@@ -3,43 +3,228 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from math import prod
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.decisions.held_columns import MOST_NUMBERS, HeldColumns, hold_columns
-from evenhand.decisions.labels import spellings
 from evenhand.decisions.read import Frame, unreadable
-from evenhand.decisions.roles import Attribute
-from evenhand.decisions.score_tallies import is_class
+from evenhand.decisions.roles import OWN_SCORE, Attribute
 from evenhand.decisions.table import Decisions
+from evenhand.decisions.tallies.sampled_norms import (
+    Ranks,
+    is_sampled,
+    sample_columns,
+    sampled_ranks,
+)
+from evenhand.decisions.tallies.scores import is_class
+from evenhand.decisions.tallies.sets import Tallies, table_name
 from evenhand.decisions.tally import Tally
 from evenhand.errors import DataError
-from evenhand.stats.rank_cells import MOST_CELLS, cell_moments
+from evenhand.stats.estimate import FloatArray
+from evenhand.stats.ranks import (
+    CHUNK,
+    CHUNK_BY_CELL,
+    MOST_CELLS,
+    Part,
+    cell_moments,
+    moments_of_parts,
+)
 
-OWN_SCORE = "score:truth"
+# Numbers held at once. A row of two takes 45 bytes while it is ranked: 20M rows, 0.9 GB.
+MOST_NUMBERS = 40_000_000
+# With 500 cells one seed in seven tells all of them apart; with 1,000, one in two thousand.
+SEEDS, BITS = 200, 16
+FEWEST_ROWS_IN_A_PART = 2**14
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldColumns:
+    """The rows of a table in parts: 16 bits that tell the cell of each, and the number columns.
+
+    `cells` holds the value of every key by cell, `bits` the 16 bits of every cell.
+    """
+
+    cells: Mapping[str, Sequence[Any]]
+    bits: NDArray[np.uint16]
+    rows: Sequence[NDArray[np.uint16]]
+    numbers: Mapping[str, Sequence[FloatArray]]
+
+    def rank_moments(
+        self, keys: Sequence[str], *, score: str, norms: Mapping[str, str]
+    ) -> Tally | None:
+        """By these keys: moments of the average ranks of the score and norms, by number column.
+
+        None where there are more cells than can be numbered.
+        """
+        values = {key: list(dict.fromkeys(self.cells[key])) for key in keys}
+        sizes = [len(told) for told in values.values()]
+        cells = prod(sizes)
+        if cells > MOST_CELLS:
+            return None
+        place = {key: {value: i for i, value in enumerate(told)} for key, told in values.items()}
+        codes = [[place[key][value] for value in self.cells[key]] for key in keys]
+        cell_of = np.zeros(2**BITS, dtype=np.uint8 if cells <= 2**8 else np.uint16)
+        cell_of[self.bits] = np.ravel_multi_index(codes, sizes)
+        columns = [self.numbers[name] for name in (score, *norms.values())]
+
+        def part(chunk: int, start: int) -> Part:
+            rows = slice(start, min(start + size, len(self.rows[chunk])))
+            held = [column[chunk][rows] for column in columns]
+            return Part(
+                rows=rows.stop - start,
+                read=lambda: (cell_of.take(self.rows[chunk][rows], mode="clip"), held),
+            )
+
+        size = max(CHUNK, CHUNK_BY_CELL * cells)
+        parts = [
+            part(chunk, start)
+            for chunk, rows in enumerate(self.rows)
+            for start in range(0, len(rows), size)
+        ]
+        sums = moments_of_parts(parts, list(norms), cells=cells)
+        there = np.flatnonzero(sums["n"] > 0)
+        told: dict[str, Sequence[Any]] = {
+            key: [values[key][i] for i in places.tolist()]
+            for key, places in zip(keys, np.unravel_index(there, sizes), strict=True)
+        }
+        return Tally.of(told, {name: value[there].tolist() for name, value in sums.items()})
+
+
+def hold_columns(
+    frame: Frame,
+    *,
+    source: str,
+    keys: Mapping[str, nw.Expr],
+    cells: Mapping[str, Sequence[Any]],
+    numbers: Mapping[str, nw.Expr],
+) -> HeldColumns | None:
+    """The columns of a Polars table, read once; `cells` holds the value of each key by cell.
+
+    None where a number is missing or not finite, and where the keys are of a kind, or so many,
+    that 16 bits do not tell the cells apart: the engine's own ways serve those.
+    """
+    import polars as pl
+
+    native: pl.LazyFrame = nw.to_native(
+        frame.select(
+            *(expression.alias(f"key:{name}") for name, expression in keys.items()),
+            *(expression.alias(f"number:{name}") for name, expression in numbers.items()),
+        )
+    )
+    marks = [f"number:{name}" for name in numbers]
+    try:
+        kinds = native.collect_schema()
+        if not all(_plain(kinds[f"key:{name}"]) for name in keys):
+            return None
+        known = pl.DataFrame(
+            {f"key:{k}": pl.Series(cells[k], dtype=kinds[f"key:{k}"]) for k in keys}
+        )
+        found = _told_apart(known)
+        if found is None:
+            return None
+        seed, bits = found
+        table = native.select(_low_bits(known.columns, seed), *marks).collect(engine="streaming")
+    except Exception as error:
+        raise unreadable(source, "a table", error) from error
+    if not _whole(table, marks):
+        return None
+    small = table.height < FEWEST_ROWS_IN_A_PART * table.n_chunks()
+    lengths = {tuple(len(chunk) for chunk in column.get_chunks()) for column in table}
+    # Computed columns may come in other chunks than those that were merely read.
+    if small or len(lengths) > 1:
+        table = table.rechunk()
+
+    def chunks(column: str) -> list[NDArray[Any]]:
+        return [chunk.to_numpy() for chunk in table[column].get_chunks()]
+
+    return HeldColumns(
+        cells=cells,
+        bits=bits,
+        rows=chunks("bits"),
+        numbers={name: chunks(f"number:{name}") for name in numbers},
+    )
+
+
+def _whole(table: Any, marks: Sequence[str]) -> bool:
+    """Whether every number is there and finite."""
+    import polars as pl
+
+    if not table.height or any(table[mark].null_count() for mark in marks):
+        return False
+    # A sum is finite only if its terms are; where it is not, it may just be too large.
+    sums = table.select(pl.col(marks).sum()).row(0)
+    return all(
+        np.isfinite(total) or table[mark].is_finite().all()
+        for mark, total in zip(marks, sums, strict=True)
+    )
+
+
+def _plain(kind: Any) -> bool:
+    """Whether equal values of this type always have equal hashes, in a column or on their own."""
+    import polars as pl
+
+    return kind in (pl.String, pl.Boolean) or bool(kind.is_integer())
+
+
+def _low_bits(columns: Sequence[str], seed: int) -> Any:
+    """Of each row the lowest bits of its keys' hashes together."""
+    import polars as pl
+
+    hashes = [pl.col(name).hash(seed + i) for i, name in enumerate(columns)]
+    together = reduce(lambda one, other: one ^ other, hashes)
+    return together.cast(pl.UInt16, wrap_numerical=True).alias("bits")
+
+
+def _told_apart(cells: Any) -> tuple[int, NDArray[np.uint16]] | None:
+    """A seed with which no two cells share their 16 bits, and the bits of each cell."""
+    for seed in range(SEEDS):
+        bits = cells.select(_low_bits(cells.columns, seed))["bits"].to_numpy()
+        if len(np.unique(bits)) == len(bits):
+            return seed, bits
+    return None
 
 
 def _has_own(decisions: Decisions) -> bool:
     """Whether a column holds the score of each row's own class, and no other columns were named."""
-    named = [c for c in decisions.roles.scores.values() if not c.startswith("score:")]
-    return OWN_SCORE in decisions.columns and not named
+    named = list(decisions.roles.scores.values())
+    own = OWN_SCORE in decisions.columns and OWN_SCORE not in named
+    return own and all(column.startswith("score:") for column in named)
+
+
+def has_own_score(decisions: Decisions) -> bool:
+    """Whether every row has a score of its own class, in a column or among those of all classes."""
+    return _has_own(decisions) or bool(decisions.roles.scores and decisions.roles.truth)
+
+
+def rank_name(attribute: Attribute, *kind: str, norms: Mapping[str, str], stratified: bool) -> str:
+    """The name of a table of ranks in a tally set."""
+    within = "strata" if stratified else "all"
+    return table_name("ranks", attribute.name, *kind, "+".join(norms.values()), within)
+
+
+def stored_ranks(tallies: Tallies, name: str) -> Ranks:
+    """Ranks from a tally set."""
+    moves = f"moves/{name}"
+    return Ranks(
+        tally=tallies.table(name), moves=tallies.table(moves) if tallies.holds(moves) else None
+    )
 
 
 def own_score(decisions: Decisions) -> nw.Expr | None:
     """The score of each row's own class: its column, or picked from the columns of all classes."""
     roles = decisions.roles
-    wide = roles.scores
+    if not has_own_score(decisions) or roles.truth is None:
+        return None
     if _has_own(decisions):
         return nw.col(OWN_SCORE).cast(nw.Float64)
-    if not wide or roles.truth is None:
-        return None
-    truth = nw.col(roles.truth).cast(nw.String)
+    wide = roles.scores
     chosen: Any = nw.lit(None, dtype=nw.Float64)
     for name, column in wide.items():
-        picked = nw.when(truth.is_in(spellings(name))).then(nw.col(column).cast(nw.Float64))
+        here = decisions.is_label(roles.truth, name)
+        picked = nw.when(here).then(nw.col(column).cast(nw.Float64))
         chosen = picked.otherwise(chosen)
     return chosen  # type: ignore[no-any-return]
 
@@ -72,9 +257,13 @@ class NormCounts:
 def norm_counts(decisions: Decisions, attribute: Attribute, *, norms: Sequence[str]) -> NormCounts:
     """Counts by (group, stratum, truth), with how many rows lack the score and each norm column.
 
-    Sums `lacks:score` (the score of the row's own class, or the only score) and `lacks:<column>`;
-    refuses values that are not finite. Up to `MOST_NUMBERS` numbers are held for the ranks.
+    Sums `lacks:score` (the score of the row's own class, or the only score) and `lacks:<column>`,
+    also of weights and clusters; refuses values that are not finite. Up to `MOST_NUMBERS` numbers
+    are held for the ranks.
     """
+    if decisions.tallies is not None:
+        stored = decisions.tallies.table(table_name("norm_counts", attribute.name))
+        return NormCounts(tally=stored, held=None)
     keys: dict[str, nw.Expr] = {f"group{i}": nw.col(c) for i, c in enumerate(attribute.columns)}
     keys |= decisions.stratum_key()
     keys["truth"] = nw.col(str(decisions.roles.truth))
@@ -87,6 +276,7 @@ def norm_counts(decisions: Decisions, attribute: Attribute, *, norms: Sequence[s
     told = {f"lacks:{name}": column.is_null() for name, column in columns.items()}
     if score is not None:
         told["lacks:score"] = score.is_null()
+    told |= {f"lacks:{name}": nw.col(name).is_null() for name in sample_columns(decisions)}
     told |= {f"bad:{name}": ~c.is_null() & ~c.is_finite() for name, c in columns.items()}
     tally, held = _counted(decisions, keys, columns)
     # Most tables lack nothing: held columns say so, else one sum, and only then is each asked for.
@@ -113,7 +303,8 @@ def _counted(
     found = decisions.collect(named.group_by(*keys).agg(nw.len().alias("n")))
     tally = Tally.of({name: found[name] for name in keys}, {"n": found["n"]})
     score = own_score(decisions)
-    if decisions.engine != "polars" or score is None:
+    # A sample is read with its weights and clusters instead.
+    if decisions.engine != "polars" or score is None or is_sampled(decisions):
         return tally, None
     numbers = {**columns, "score": score}
     if _has_own(decisions):
@@ -144,11 +335,14 @@ def own_ranks(
     norms: Mapping[str, str],
     stratified: bool,
     counted: NormCounts,
-) -> Tally | None:
+) -> Ranks | None:
     """Ranks within (group, truth) of the score of the row's own class; None without a score.
 
     On Polars a table with too many rows is ranked class by class, as many at once as can be held.
     """
+    if decisions.tallies is not None:
+        named = rank_name(attribute, "own", norms=norms, stratified=stratified)
+        return stored_ranks(decisions.tallies, named) if has_own_score(decisions) else None
     score = own_score(decisions)
     if score is None:
         return None
@@ -158,14 +352,16 @@ def own_ranks(
         keys = [f"group{i}" for i in range(len(attribute.columns))]
         tally = counted.held.rank_moments([*keys, *within], score="score", norms=norms)
         if tally is not None:
-            return decisions.name_groups(tally, attribute)
+            return Ranks(tally=decisions.name_groups(tally, attribute))
     complete = counted.complete(norms.values())
-    batches = counted.batches(1 + len(norms)) if decisions.engine == "polars" else []
+    # Engines other than Polars rank on their own, but for a sample.
+    numbers = 1 + len(norms) + len(sample_columns(decisions))
+    ranked_here = decisions.engine == "polars" or is_sampled(decisions)
+    batches = counted.batches(numbers) if ranked_here else []
     if len(batches) < 2:
         return rank_moments(
             decisions, attribute, score=score, norms=norms, within=within, complete=complete
         )
-    names = [[one for name in batch for one in spellings(name)] for batch in batches]
     tallies = [
         rank_moments(
             decisions,
@@ -173,11 +369,14 @@ def own_ranks(
             score=score,
             norms=norms,
             within=within,
-            rows=truth.cast(nw.String).is_in(batch),
+            rows=nw.any_horizontal(
+                *(decisions.is_label(str(decisions.roles.truth), name) for name in batch),
+                ignore_nulls=True,
+            ),
         )
-        for batch in names
+        for batch in batches
     ]
-    return reduce(Tally.merge, tallies)
+    return reduce(Ranks.merge, tallies)
 
 
 def other_ranks(
@@ -187,8 +386,11 @@ def other_ranks(
     *,
     norms: Mapping[str, str],
     stratified: bool,
-) -> Tally:
+) -> Ranks:
     """Ranks within the group of a class's score, among rows whose truth is another class."""
+    if decisions.tallies is not None:
+        named = rank_name(attribute, "not", name, norms=norms, stratified=stratified)
+        return stored_ranks(decisions.tallies, named)
     truth = nw.col(str(decisions.roles.truth))
     return rank_moments(
         decisions,
@@ -196,7 +398,7 @@ def other_ranks(
         score=nw.col(decisions.roles.scores[name]).cast(nw.Float64),
         norms=norms,
         within=_strata(decisions, stratified),
-        rows=~truth.is_null() & ~truth.cast(nw.String).is_in(spellings(name)),
+        rows=~truth.is_null() & ~decisions.is_label(str(decisions.roles.truth), name),
     )
 
 
@@ -207,8 +409,11 @@ def binary_ranks(
     *,
     norms: Mapping[str, str],
     stratified: bool,
-) -> Tally:
+) -> Ranks:
     """Ranks within (group, `y`) of the only score; `y` is 1 where the truth is positive."""
+    if decisions.tallies is not None:
+        named = rank_name(attribute, "binary", positive, norms=norms, stratified=stratified)
+        return stored_ranks(decisions.tallies, named)
     return rank_moments(
         decisions,
         attribute,
@@ -232,19 +437,20 @@ def rank_moments(
     within: Mapping[str, nw.Expr],
     rows: nw.Expr | None = None,
     complete: bool = False,
-) -> Tally:
+) -> Ranks:
     """By (group, *within): moments of the average ranks of the score and of each norm column.
 
     Sums n, `tied` (rows that share their score), x, xx, and y, yy, xy with `:<norm>`. Rows without
     the score or one of the norms are left out; ranks cannot be merged with those of other rows.
+    With weights or clusters the sums are those of `stats.sampled_ranks`.
 
     Examples:
         >>> table = {"y": ["a"] * 4, "g": ["f"] * 4, "score:truth": [0.1, 0.2, 0.3, 0.4]}
         >>> decisions = Decisions(table | {"norm@f": [0.1, 0.3, 0.2, 0.4]}, truth="y", group="g")
-        >>> tally = rank_moments(decisions, decisions.roles.attributes[0],
+        >>> found = rank_moments(decisions, decisions.roles.attributes[0],
         ...                      score=nw.col("score:truth"), norms={"f": "norm@f"},
         ...                      within={"truth": nw.col("y")})
-        >>> tally.dense(["group", "truth"], "xy:f").tolist()
+        >>> found.tally.dense(["group", "truth"], "xy:f").tolist()
         [[29.0]]
     """
     keys = {f"group{i}": nw.col(c) for i, c in enumerate(attribute.columns)} | dict(within)
@@ -254,6 +460,8 @@ def rank_moments(
     table = decisions.frame
     if not complete:
         table = table.filter(known if rows is None else known & rows)
+    if is_sampled(decisions):
+        return sampled_ranks(decisions, attribute, table, score=score, norms=norms, keys=keys)
     frame = table.select(
         *(expression.alias(f"key:{name}") for name, expression in keys.items()),
         score.alias("s"),
@@ -265,7 +473,7 @@ def rank_moments(
         tally = in_memory(decisions, frame, marks, list(norms))
     if tally is None:
         tally = by_engine(decisions, frame, marks, list(norms))
-    return decisions.name_groups(tally, attribute)
+    return Ranks(tally=decisions.name_groups(tally, attribute))
 
 
 def by_engine(

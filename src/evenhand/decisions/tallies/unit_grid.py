@@ -11,11 +11,11 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from evenhand.decisions.local_tallies import LocalSums
+from evenhand.decisions.cuts import as_number
 from evenhand.decisions.roles import Attribute
 from evenhand.decisions.table import Decisions
-from evenhand.decisions.tally import Tally
-from evenhand.decisions.threshold_tallies import (
+from evenhand.decisions.tallies.near import LocalSums
+from evenhand.decisions.tallies.thresholds import (
     LARGE,
     LARGE_BINS,
     Margins,
@@ -23,8 +23,9 @@ from evenhand.decisions.threshold_tallies import (
     is_squeezed,
     truth_expression,
 )
+from evenhand.decisions.tally import Tally
 from evenhand.stats.estimate import FloatArray
-from evenhand.stats.histogram import cell_moments
+from evenhand.stats.thresholds.histogram import cell_moments
 
 # Bandwidths from this many cells on are rounded to whole cells, which moves them by 5 % at most.
 FEWEST_CELLS = 10
@@ -48,11 +49,10 @@ def unit_margins(
     """
     if not has_unit_grid(decisions) or not _may_fit(decisions):
         return None, False
-    roles, cut = decisions.roles, float(decisions.roles.threshold)  # type: ignore[arg-type]
+    roles = decisions.roles
+    cut = float(decisions.threshold_expression(roles.score))  # type: ignore[arg-type]
     # Every column that is made is paid for in each row: what fits stays as it is.
-    score = nw.col(str(roles.score))
-    if decisions.frame.collect_schema()[str(roles.score)] != nw.Float64:
-        score = score.cast(nw.Float64)
+    score = as_number(decisions.schema, str(roles.score))
     truth = nw.col(str(roles.truth)) if positive is None else truth_expression(decisions, positive)
     keys = {f"group{i}": nw.col(c) for i, c in enumerate(attribute.columns)}
     keys |= decisions.stratum_key()
@@ -77,7 +77,7 @@ def unit_margins(
         return None, False
     below = ceil(cut * LARGE_BINS)
     if not (counts[:below].any() and counts[below:].any()):
-        decisions.survey  # noqa: B018 — refuses a threshold that lies outside the scores
+        decisions.check()
     return (found if counts.sum() > LARGE else None), True
 
 

@@ -1,0 +1,346 @@
+"""Tallies of scores: placements for the area under the curve, and histograms."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.decisions.cuts import as_number
+from evenhand.decisions.read import Frame
+from evenhand.decisions.roles import Attribute, Roles
+from evenhand.decisions.table import Decisions, Question
+from evenhand.decisions.tallies.grid import (
+    CELL,
+    SIDES,
+    UNCUT,
+    VALUE,
+    ScoreEntries,
+    cell_limits,
+    grid_cell,
+    placed_below,
+    sided,
+)
+from evenhand.decisions.tallies.held import HeldScores, hold_scores
+from evenhand.decisions.tallies.sets import table_name
+from evenhand.decisions.tally import Tally, encode
+from evenhand.stats.estimate import FloatArray
+
+BINS, TENTHS = 1_000, 10
+# Scores that are held at once: 30M, 240 MB.
+MOST_HELD = 30_000_000
+# Whole-number scores beyond this are as good as measured: they go on the grid.
+LARGEST_WHOLE = 2**40
+
+
+def is_class(decisions: Decisions, name: str) -> nw.Expr:
+    """Whether the truth is this class, as 0 or 1; null where the truth is unknown."""
+    return decisions.is_label(str(decisions.roles.truth), name).cast(nw.Int64)
+
+
+def is_weighted(decisions: Decisions) -> bool:
+    """Whether rows that have a truth count by a weight, their own or their review's."""
+    return bool(decisions.roles.weight or decisions.roles.review_share)
+
+
+def scored(
+    decisions: Decisions, attribute: Attribute, score: str, name: str, *, within: bool = False
+) -> tuple[Frame, list[str]]:
+    """Rows with a score, a truth and a group, and the keys of the cells they are compared in.
+
+    Columns `group…`, with `within` the `stratum`, `y` (truth is the class), `s`, and where there
+    are any `omega`, the weight by which a row stands for others, and `cluster`.
+    """
+    roles = decisions.roles
+    keys: dict[str, nw.Expr] = {f"group{i}": nw.col(c) for i, c in enumerate(attribute.columns)}
+    if within:
+        keys |= decisions.stratum_key()
+    columns = {**keys, "y": is_class(decisions, name), "s": nw.col(score).cast(nw.Float64)}
+    needed = [str(roles.truth), score, roles.weight, roles.review_share, roles.together]
+    if is_weighted(decisions):
+        omega: Any = nw.col(roles.weight).cast(nw.Float64) if roles.weight else nw.lit(1.0)
+        if roles.review_share:
+            omega = omega / nw.col(roles.review_share).cast(nw.Float64)
+        columns["omega"] = omega
+    if roles.together:
+        columns["cluster"] = nw.col(roles.together)
+    known = [~nw.col(column).is_null() for column in needed if column]
+    frame = decisions.frame.filter(*known).select(*(e.alias(k) for k, e in columns.items()))
+    if within:
+        frame = frame.filter(~nw.col("stratum").is_null())
+    return frame, list(keys)
+
+
+def placements(
+    decisions: Decisions, attribute: Attribute, score: str, name: str, *, within: bool = False
+) -> Tally:
+    """Sums of placements d by group, truth and, where there are any, stratum and cluster.
+
+    A row's placement is how many rows of the other truth lie below it in its cell, ties as half:
+    Σd and Σd². With weights ω it is how much they weigh: Σω, Σω², Σω⁴, Σωd, Σωd², Σω²d, Σω²d².
+    """
+    if decisions.tallies is not None:
+        return grid_placements(stored_scores(decisions, attribute, score), name, within=within)
+    frame, keys = scored(decisions, attribute, score, name, within=within)
+    d, omega = nw.col("d"), nw.col("omega")
+    sums = {"d": d, "d2": d * d}
+    if is_weighted(decisions):
+        placed = _weighed(frame, keys)
+        squares = omega * omega
+        sums = {"w": omega, "w2": squares, "w4": squares * squares, "wd": omega * d}
+        sums |= {"wd2": omega * d * d, "w2d": squares * d, "w2d2": squares * d * d}
+    else:
+        every = nw.col("s").rank("average").over(*keys)
+        own = nw.col("s").rank("average").over(*keys, "y")
+        placed = frame.with_columns(every.alias("rank"), own.alias("own"))
+        placed = placed.with_columns((nw.col("rank") - nw.col("own")).alias("d"))
+    return _summed(decisions, attribute, placed, [*keys, "y"], sums)
+
+
+def score_bins(
+    decisions: Decisions, attribute: Attribute, score: str, name: str, *, within: bool = False
+) -> Tally:
+    """Histogram of a probability score by (group, truth, bin), with the sum of scores per bin.
+
+    With weights ω: Σω, Σω² and Σωs.
+    """
+    if decisions.tallies is not None:
+        return grid_bins(stored_scores(decisions, attribute, score), name, within=within)
+    frame, keys = scored(decisions, attribute, score, name, within=within)
+    scaled: Any = (nw.col("s") * BINS).floor().cast(nw.Int64)
+    binned = frame.with_columns(
+        nw.when(scaled >= BINS).then(BINS - 1).otherwise(scaled).alias("bin")
+    )
+    s, omega = nw.col("s"), nw.col("omega")
+    sums = {"s": s}
+    if is_weighted(decisions):
+        sums = {"w": omega, "w2": omega * omega, "s": omega * s}
+    return _summed(decisions, attribute, binned, [*keys, "y", "bin"], sums)
+
+
+class ScoreTallies:
+    """Placements and histograms of a table's scores: from its tally set, from memory or engine.
+
+    What is held in memory is read once, for all columns where they are not too many.
+    """
+
+    def __init__(self, decisions: Decisions, columns: Iterable[str]) -> None:
+        self.decisions, self.columns = decisions, list(dict.fromkeys(columns))
+        self.held: HeldScores | None = None
+
+    def placements(self, attribute: Attribute, score: str, name: str, *, within: bool) -> Tally:
+        """Sums of placements, as the function of this name gives them."""
+        held = self._holding(score)
+        if held is None:
+            return placements(self.decisions, attribute, score, name, within=within)
+        found = held.placements(attribute, score, name, within=within)
+        return self.decisions.name_groups(found, attribute)
+
+    def bins(self, attribute: Attribute, score: str, name: str, *, within: bool) -> Tally:
+        """The histogram, as `score_bins` gives it."""
+        held = self._holding(score)
+        if held is None:
+            return score_bins(self.decisions, attribute, score, name, within=within)
+        found = held.bins(attribute, score, name, within=within, bins=BINS)
+        return self.decisions.name_groups(found, attribute)
+
+    def _holding(self, score: str) -> HeldScores | None:
+        """The scores in memory; None where they are tallied, or where rows stay in Spark."""
+        decisions = self.decisions
+        if decisions.tallies is not None or decisions.engine == "spark":
+            return None
+        if self.held is None or score not in self.held.scores:
+            together = len(self.columns) * decisions.row_count <= MOST_HELD
+            wanted = self.columns if together else [score]
+            self.held = hold_scores(decisions, wanted, row_weight(decisions))
+        return self.held
+
+
+def score_question(decisions: Decisions, attribute: Attribute, score: str) -> Question:
+    """Rows by (group, stratum, truth, cell of the score) and, where any, cluster and threshold.
+
+    Sums Σs and, with weights ω, Σω, Σω², Σω⁴, Σωs. The truth is `y`, whether it is the score's
+    class, where that is known beforehand. A row without a score or a weight has no cell.
+    """
+    roles = decisions.roles
+    keys: dict[str, nw.Expr] = {f"group{i}": nw.col(c) for i, c in enumerate(attribute.columns)}
+    keys |= decisions.stratum_key()
+    name = score_class(roles, score)
+    truth = str(roles.truth)
+    keys |= {"truth": nw.col(truth)} if name is None else {"y": is_class(decisions, name)}
+    s: Any = as_number(decisions.schema, score)
+    cut: Any = None
+    if score == roles.score and roles.threshold is not None:
+        cut = decisions.threshold_expression(score)
+        if isinstance(cut, nw.Expr):
+            keys["cut"] = cut
+    omega = row_weight(decisions)
+    sums: dict[str, Any] = {"s": s}
+    if omega is not None:
+        squares = omega * omega
+        sums |= {"w": omega, "w2": squares, "w4": squares * squares, "ws": omega * s}
+        # A row that weighs nothing counts for the area and for no threshold.
+        if cut is not None:
+            cut = nw.when(omega > 0).then(cut)
+    low, high = (decisions.survey.get(f"{end}:{score}", 0.0) for end in ("min", "max"))
+    if decisions.schema[score].is_integer() and max(abs(low), abs(high)) < LARGEST_WHOLE:
+        keys[VALUE] = sided(nw.col(score).cast(nw.Int64), s, cut)
+    else:
+        keys[CELL] = sided(grid_cell(s, unit=decisions.is_probability(score)), s, cut)
+    cell = next(reversed(keys))
+    known = ~nw.col(score).is_null()
+    if omega is not None:
+        known = known & ~omega.is_null()
+    keys[cell] = nw.when(known).then(keys[cell])
+    if roles.together:
+        keys["cluster"] = nw.col(roles.together)
+    return decisions.question(keys, sums, attribute=attribute)
+
+
+def score_class(roles: Roles, score: str) -> str | None:
+    """The class that a score column is of; None where only the data would tell."""
+    classes = {column: name for name, column in roles.scores.items()}
+    return classes.get(score) if score != roles.score else roles.positive
+
+
+def row_weight(decisions: Decisions) -> nw.Expr | None:
+    """The weight by which a row stands for others; None where all count alike."""
+    weights = decisions._weights()
+    return weights.get("reviewed", weights.get("weight"))
+
+
+def stored_scores(decisions: Decisions, attribute: Attribute, score: str) -> Tally:
+    """The tally of a score from a set; an error where its clusters were too many to be held."""
+    assert decisions.tallies is not None
+    lost = table_name("clusters", attribute.name, score)
+    if lost in decisions.tallies.lost:
+        decisions.tallies.table(lost)
+    return decisions.tallies.table(table_name("scores", attribute.name, score))
+
+
+def decided_counts(tally: Tally) -> Tally:
+    """Counts by (group, stratum, truth, decision) from those by cell and side of the threshold."""
+    key = VALUE if VALUE in tally.labels else CELL
+    sides = np.array([int(label) % SIDES for label in tally.labels[key]] + [UNCUT], dtype=np.int64)
+    decision = np.array([0, 1, 1, -1], dtype=np.int64)[sides[tally.codes[key]]]
+    kept = [name for name in tally.labels if name != key]
+    return Tally(
+        labels={**{name: tally.labels[name] for name in kept}, "decision": ("0", "1")},
+        codes={**{name: tally.codes[name] for name in kept}, "decision": decision},
+        sums={"n": tally.sums["n"]},
+    ).pruned()
+
+
+def truth_states(tally: Tally, name: str) -> NDArray[np.int64]:
+    """1 where the truth of a cell is this class, 0 where it is another, -1 where it is unknown."""
+    key = "y" if "y" in tally.labels else "truth"
+    yes = "1" if key == "y" else name
+    states = [int(label == yes) for label in tally.labels[key]]
+    return np.array([*states, -1], dtype=np.int64)[tally.codes[key]]
+
+
+def grid_placements(tally: Tally, name: str, *, within: bool) -> Tally:
+    """What `placements` gives, from a tally of scores on the grid; rows of a cell are ties.
+
+    `meets` sums the pairs that meet in a cell: half their share is how far an area may be off.
+    """
+    entries, truth, line = _scored_entries(tally, name, within)
+    sums = entries.tally.sums
+    weighted = "w" in sums
+    weight = sums["w" if weighted else "n"]
+    d, meets = placed_below(line, entries.cell, truth, weight)
+    found = {"n": sums["n"], "meets": meets}
+    if weighted:
+        w, w2 = sums["w"], sums["w2"]
+        found |= {"w": w, "w2": w2, "w4": sums["w4"], "wd": w * d, "wd2": w * d * d}
+        found |= {"w2d": w2 * d, "w2d2": w2 * d * d}
+    else:
+        found |= {"d": weight * d, "d2": weight * d * d}
+    return _by_truth(entries.tally, truth, found, within)
+
+
+def grid_bins(tally: Tally, name: str, *, within: bool) -> Tally:
+    """What `score_bins` gives, from a tally of scores on the grid: cells go by their means.
+
+    `astray` sums the rows of cells that an edge of a tenth cuts through.
+    """
+    entries, truth, _ = _scored_entries(tally, name, within)
+    sums = entries.tally.sums
+    scaled = np.clip(np.floor(entries.score * BINS), 0, BINS - 1).astype(np.int64)
+    found = {"n": sums["n"], "astray": sums["n"] * _straddles(entries), "s": sums["s"]}
+    if "w" in sums:
+        found |= {"w": sums["w"], "w2": sums["w2"], "s": sums["ws"]}
+    return _by_truth(entries.tally, truth, found, within, {"bin": scaled})
+
+
+def _straddles(entries: ScoreEntries) -> NDArray[np.bool_]:
+    """Which entries' cells an edge of a tenth cuts through; a cell is looked at once."""
+    if entries.exact or not entries.cell.size:
+        return np.zeros(entries.cell.size, dtype=bool)
+    first = int(entries.cell.min())
+    low, high = cell_limits(np.arange(first, int(entries.cell.max()) + 1))
+    cut = np.floor(low * TENTHS) < np.ceil(high * TENTHS) - 1
+    return np.asarray(cut[entries.cell - first])
+
+
+def _scored_entries(
+    tally: Tally, name: str, within: bool
+) -> tuple[ScoreEntries, NDArray[np.int64], NDArray[np.int64]]:
+    """Entries with a group, a truth, a score and what else a row needs, their truth and line."""
+    entries = ScoreEntries.of(tally)
+    codes = entries.tally.codes
+    truth = truth_states(entries.tally, name)
+    use = (codes["group"] >= 0) & (truth >= 0)
+    for key in ("cluster", "stratum") if within else ("cluster",):
+        if key in codes:
+            use &= codes[key] >= 0
+    entries = entries.take(use)
+    codes = entries.tally.codes
+    layer = codes["stratum"] if within else np.zeros(len(entries.cell), dtype=np.int64)
+    return entries, truth[use], layer * len(tally.labels["group"]) + codes["group"]
+
+
+def _by_truth(
+    tally: Tally,
+    truth: NDArray[np.int64],
+    sums: dict[str, FloatArray],
+    within: bool,
+    more: Mapping[str, NDArray[np.int64]] | None = None,
+) -> Tally:
+    """Sums by (group, stratum, `y`, cluster), and these keys of whole numbers."""
+    keys = [
+        "group",
+        *(["stratum"] if within else []),
+        *(["cluster"] if "cluster" in tally.labels else []),
+    ]
+    labels = {key: tally.labels[key] for key in keys} | {"y": ("0", "1")}
+    codes = {key: tally.codes[key] for key in keys} | {"y": truth}
+    for key, values in (more or {}).items():
+        labels[key], codes[key] = encode(values)
+    return Tally(labels=labels, codes=codes, sums=sums).compact()
+
+
+def _weighed(frame: Frame, keys: list[str]) -> Frame:
+    """The rows with `d`: the weight of the other truth's rows below, and half of those level."""
+    omega, y = nw.col("omega"), nw.col("y")
+    split = frame.with_columns((omega * (1 - y)).alias("w0"), (omega * y).alias("w1"))
+    split = split.with_columns(
+        *(nw.col(w).cum_sum().over(*keys, order_by="s").alias(f"up{w}") for w in ("w0", "w1"))
+    )
+    # A running sum stops somewhere among equal scores: its greatest value there is the whole.
+    level = split.with_columns(
+        *(nw.col(f"up{w}").max().over(*keys, "s").alias(f"to{w}") for w in ("w0", "w1")),
+        *(nw.col(w).sum().over(*keys, "s").alias(f"at{w}") for w in ("w0", "w1")),
+    )
+    below = {w: nw.col(f"to{w}") - nw.col(f"at{w}") * 0.5 for w in ("w0", "w1")}
+    return level.with_columns(nw.when(y == 1).then(below["w0"]).otherwise(below["w1"]).alias("d"))
+
+
+def _summed(
+    decisions: Decisions, attribute: Attribute, frame: Frame, by: list[str], sums: dict[str, Any]
+) -> Tally:
+    if decisions.roles.together:
+        by = [*by, "cluster"]
+    keys: dict[str, nw.Expr] = {key: nw.col(key) for key in by}
+    return decisions.name_groups(decisions.aggregate(keys, sums, frame=frame), attribute)
