@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import evenhand as eh
 from evenhand.decisions.roles import Attribute
-from evenhand.lenses.catalogue import CATALOGUE
-from evenhand.lenses.lens import Options
-from evenhand.lenses.rows import COLUMNS, Rows
-from evenhand.lenses.statistical import measure_tally
+from evenhand.decisions.tally import Tally
+from evenhand.lenses.measures import CATALOGUE
+from evenhand.lenses.rows import COLUMNS, Options, Rows
+from evenhand.lenses.statistical.lens import measure_tally
 
 STATISTICAL = [name for name, m in CATALOGUE.items() if "statistical" in m.lenses]
 NUMBERS = (
@@ -312,9 +312,15 @@ def test_small_tables_are_sound(cells: list[tuple[Any, ...]]) -> None:
         with pytest.raises(eh.EvenhandError, match="Nothing is left to measure"):
             rows_of(table)
         return
-    for roles in ({"weight": "w"}, {"reference": "<rest>", "stratum": None}):
+    clustered = {"cluster": "site", "stratum": None}
+    for roles in ({"weight": "w"}, {"reference": "<rest>", "stratum": None}, clustered):
+        if roles is clustered and table.drop_nulls(["group", "decision", "site"]).is_empty():
+            continue
         for row in rows_of(table, **roles):
             assert (row["undefined"] is None) == (row["value"] is not None), row
+            if row["no_interval"] is not None:
+                assert row["value"] is not None, row
+                assert row["low"] is row["high"] is row["family_low"] is None, row
             if row["low"] is None:
                 continue
             slack = 1e-9
@@ -333,7 +339,7 @@ def test_tallies_merge_to_the_tally_of_all(one: list[Any], two: list[Any]) -> No
     names = ("group", "truth", "decision", "site", "w")
     kinds = {"group": pl.String, "truth": pl.Int64, "decision": pl.Int64, "site": pl.String}
 
-    def counted(cells: list[Any]) -> tuple[eh.Decisions, eh.Tally]:
+    def counted(cells: list[Any]) -> tuple[eh.Decisions, Tally]:
         columns = {name: [cell[i] for cell in cells] for i, name in enumerate(names)}
         table = pl.DataFrame(columns, schema_overrides=kinds)
         roles = {"truth": "truth", "decision": "decision", "stratum": "site", "weight": "w"}

@@ -14,9 +14,9 @@ from scipy.special import expit
 
 from evenhand.decisions.table import Decisions
 from evenhand.errors import UsageError
-from evenhand.lenses.cost_curves import cost_curve
+from evenhand.lenses.thresholds.costs import cost_curve
 from evenhand.simulate.scores import ScoreGroup, simulate_scores
-from evenhand.stats.costs import implied_threshold
+from evenhand.stats.thresholds.costs import implied_threshold
 
 ORACLES = json.loads((Path(__file__).parents[1] / "oracles" / "oracles.json").read_text())
 CANCER = ORACLES["3.1_cancer_reconstruction"]

@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from scipy.special import expit, ndtri
 
 import evenhand as eh
 from evenhand.decisions.tally import Tally
-from evenhand.lenses.compare_groups import Noise, Setting, comparison_rows, rate_rows
-from evenhand.lenses.confusion import confusion, prepare
-from evenhand.lenses.group_rates import group_rates
 from evenhand.lenses.rows import Rows
-from evenhand.lenses.statistical import pairings
-from evenhand.simulate.moderation import EXAMPLE, Group, moderation, threshold_for, true_rates
+from evenhand.lenses.scope import Scope
+from evenhand.lenses.statistical.compare import Noise, comparison_rows, rate_rows
+from evenhand.lenses.statistical.confusion import confusion, prepare
+from evenhand.lenses.statistical.lens import pairings
+from evenhand.lenses.statistical.rates import group_rates
+from evenhand.simulate.moderation import EXAMPLE, Group, moderation, true_rates
 
 TABLES = 1000
 CLASSES = 6
@@ -73,14 +75,15 @@ def simulated(*, weights: bool = False) -> Tally:
 @cache
 def measured(rate: str, *, weights: bool = False) -> tuple[Rows, Rows, Rows]:
     table = confusion(simulated(weights=weights), ROLES)
-    setting = Setting(
-        attribute="group", classes=table.classes, groups=table.groups, strata=table.strata,
-        rule="given", level=0.95, seed=0,
+    # Tables instead of strata: each is a family by itself.
+    scope = Scope(
+        lens="statistical", attribute="group", classes=table.classes, groups=table.groups,
+        strata=(None,) * len(table.strata), reference="a", rule="given", level=0.95, seed=0,
     )  # fmt: skip
-    noise = Noise(table, setting)
+    noise = Noise(table, scope)
     rates = group_rates(table, rate)
-    pairing = next(iter(pairings(table, rate, rates, "a")))
-    return rate_rows(setting, rate, rates), *comparison_rows(setting, rate, pairing, noise)
+    pairing = next(iter(pairings(scope, table, rate, rates)))
+    return rate_rows(scope, rate, rates), *comparison_rows(scope, rate, pairing, noise)
 
 
 def held(rows: Rows, truth: np.ndarray, *, family: bool) -> np.ndarray:
@@ -140,15 +143,15 @@ def test_clusters_cover() -> None:
     ).roles  # fmt: skip
     tally = Tally.of(keys, {"n": counts})
     table = confusion(tally, roles)
-    setting = Setting(
-        attribute="group", classes=table.classes, groups=table.groups, strata=table.strata,
-        rule="given", level=0.95, seed=0,
+    scope = Scope(
+        lens="statistical", attribute="group", classes=table.classes, groups=table.groups,
+        strata=table.strata, reference="a", rule="given", level=0.95, seed=0,
     )  # fmt: skip
     covered = {}
     for kind, clusters in (("naive", None), ("clustered", prepare(tally, roles)[0])):
         rates = group_rates(table, "selection_rate", clusters=clusters)
-        pairing = next(iter(pairings(table, "selection_rate", rates, "a")))
-        gaps, _ = comparison_rows(setting, "selection_rate", pairing, Noise(table, setting))
+        pairing = next(iter(pairings(scope, table, "selection_rate", rates)))
+        gaps, _ = comparison_rows(scope, "selection_rate", pairing, Noise(table, scope))
         gaps = gaps.where(class_="1")
         true = centre["b"] - centre["a"]
         covered[kind] = ((gaps["low"] <= true) & (true <= gaps["high"]))[1:].mean()
@@ -227,7 +230,9 @@ def test_the_audit_says_what_was_planted() -> None:
     assert {(name, "gender") for name in planted} <= found
     assert not [f for f in found if f[1] == "region"]
     # Three regions against the fourth, in selection, true and false positives and accuracy.
-    assert audit.findings[-1].sentence == "By region, none of 12 gaps can be told from chance."
+    assert audit.findings[-1].sentence == (
+        "By region, no difference is shown: chance alone could explain each of the 12 gaps."
+    )
     assert {f.verdict for f in audit.findings} == {"not assessed"}
 
 
@@ -235,7 +240,11 @@ def test_moderation_is_seeded_and_planted_in_closed_form() -> None:
     one, same, other = (moderation(2000, seed=seed).frame for seed in (4, 4, 5))
     assert one.equals(same)
     assert not one.equals(other)
-    groups = {"x": Group(threshold=threshold_for(0.9)), "y": Group(threshold=threshold_for(0.6))}
+    # Signals of positives are N(1, 1), scores expit(1.5 · signal): cut at a signal of 1 − z(rate).
+    groups = {
+        name: Group(threshold=float(expit(1.5 * (1 - ndtri(rate)))))
+        for name, rate in (("x", 0.9), ("y", 0.6))
+    }
     large = moderation(200_000, groups=groups, seed=0)
     for name, planted in large.planted.items():
         own = large.frame.filter(pl.col("gender") == name)

@@ -9,7 +9,7 @@ import pytest
 from evenhand.decisions.table import Decisions
 from evenhand.decisions.tally import Tally
 from evenhand.errors import DataError, UsageError
-from evenhand.lenses.inferred_groups import inferred_groups
+from evenhand.lenses.statistical.inferred import inferred_groups
 
 ORACLES = json.loads((Path(__file__).parents[1] / "oracles" / "oracles.json").read_text())
 WANT = ORACLES["3.9_inferred_group_error"]

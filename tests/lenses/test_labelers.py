@@ -11,14 +11,17 @@ from scipy.special import logit, ndtr, ndtri
 
 import evenhand as eh
 from evenhand.errors import DataError, UsageError
-from evenhand.findings.labeler_sentences import labeler_words
-from evenhand.lenses import labelers
-from evenhand.lenses.catalogue import CATALOGUE
-from evenhand.lenses.lens import LensResult, Options, setting_for
-from evenhand.lenses.rows import Rows
+from evenhand.findings.sentences.labelers import say_labels
+from evenhand.findings.sentences.words import Words
+from evenhand.lenses.labelers import lens as labelers
+from evenhand.lenses.measures import CATALOGUE
+from evenhand.lenses.rows import COLUMNS, LensResult, Options, Rows
+from evenhand.lenses.scope import unjudged_reason
+from evenhand.lenses.settings import setting_for
 from evenhand.simulate.labelers import LabelerGroup, Variation, simulate_labelers
-from evenhand.stats.misclassified import corrected_counts
-from evenhand.stats.signal_checks import ez_diffusion
+from evenhand.speech import few
+from evenhand.stats.labelers.signal import ez_diffusion
+from evenhand.stats.noisy_truth import corrected_counts
 
 ORACLES = json.loads((Path(__file__).parents[1] / "oracles" / "oracles.json").read_text())
 ROLES = {"truth": "truth", "decision": "decision", "labeler": "labeler", "group": "group"}
@@ -86,7 +89,7 @@ def test_two_groups_of_one_labeler_give_the_published_contrast() -> None:
     ratio = one(rows, "cost_ratio_ratio", group="A")
     assert np.log(ratio["value"]) == pytest.approx(told["diff_log_c"])
     assert ratio["p"] == pytest.approx(told["p"], rel=1e-6)
-    parts = [one(rows, f"cost_ratio_{p}_part", group="A") for p in ("prevalence", "behaviour")]
+    parts = [one(rows, f"cost_ratio_{p}_part", group="A") for p in ("prevalence", "bar", "skill")]
     assert sum(part["value"] for part in parts) == pytest.approx(told["diff_log_c"])
     assert parts[0]["value"] == pytest.approx(0.0, abs=1e-12)
     gap = one(rows, "implied_threshold_gap", group="A")
@@ -169,16 +172,17 @@ def test_a_given_prevalence_is_shared_out_over_strata() -> None:
 
 def test_strata_have_rows_of_their_own_and_a_summary() -> None:
     frames = []
-    for name, d in (("easy", 3.0), ("hard", 1.0)):
+    for seed, (name, d) in enumerate((("easy", 3.0), ("hard", 1.0))):
         groups = {"A": LabelerGroup(separation=d), "B": LabelerGroup(separation=d, criterion=0.8)}
-        made = simulate_labelers(groups, labelers=10, items_each=400, seed=len(name))
+        made = simulate_labelers(groups, labelers=10, items_each=400, seed=seed)
         frames.append(made.frame.with_columns(level=pl.lit(name)))
     rows = measured(pl.concat(frames), stratum="level", item="item").rows
     values = {s: one(rows, "separation", group="A", stratum=s)["value"] for s in ("easy", "hard")}
     assert values["easy"] > values["hard"] + 1
     gaps = [one(rows, "criterion_gap", group="B", stratum=s) for s in ("easy", "hard")]
     summary = one(rows, "criterion_gap", group="B", stratum="<summary>")
-    assert min(g["value"] for g in gaps) <= summary["value"] <= max(g["value"] for g in gaps)
+    least, most = (end(g["value"] for g in gaps) for end in (min, max))
+    assert least <= summary["value"] <= most
     assert summary["high"] - summary["low"] < min(g["high"] - g["low"] for g in gaps)
     assert not len(rows.where(stratum="easy", labeler="L01"))
 
@@ -327,33 +331,104 @@ def test_shared_items_are_clustered_two_ways() -> None:
     assert one(both, "prevalence", group="A")["n"] == 40
 
 
-def test_a_different_standard_is_told_from_less_skill() -> None:
-    standard = {"A": LabelerGroup(prevalence=0.3), "B": LabelerGroup(prevalence=0.3, criterion=0.6)}
-    # Equal log likelihood ratios at the criterion: t = d/2 keeps c at the prior odds.
-    skill = {
-        "A": LabelerGroup(prevalence=0.3, separation=2.0, criterion=1.0),
-        "B": LabelerGroup(prevalence=0.3, separation=1.0, criterion=1.0),
-    }
-    told = {}
-    for name, groups in (("standard", standard), ("skill", skill)):
-        frame = simulate_labelers(groups, labelers=25, items_each=200, seed=4).frame
-        found = eh.audit(eh.Decisions(frame, **ROLES), lenses=["labelers"]).findings
-        told[name] = next(f.sentence for f in found if f.measure == "cost_ratio")
-    assert told["standard"].startswith("On B, labelers act as if one missed '1' weighs as much as")
-    assert told["standard"].endswith("a different standard; no difference in skill can be told.")
-    assert "less skill in telling '1'" in told["skill"]
+def bar_for(cost_ratio: float, prevalence: float, separation: float = 2.0) -> LabelerGroup:
+    """A group whose labelers weigh a miss by this cost ratio."""
+    odds = np.log((1 - prevalence) / prevalence)
+    t = float((odds - np.log(cost_ratio)) / separation + separation / 2)
+    return LabelerGroup(prevalence=prevalence, separation=separation, criterion=t)
 
 
-def test_a_difference_from_prevalence_is_called_that() -> None:
-    groups = {"A": LabelerGroup(prevalence=0.1), "B": LabelerGroup(prevalence=0.5)}
-    frame = simulate_labelers(groups, labelers=20, items_each=200, seed=1).frame
-    audit = eh.audit(eh.Decisions(frame, **ROLES), lenses=["labelers"])
-    told = next(f.sentence for f in audit.findings if f.measure == "cost_ratio")
-    assert "mostly because '1' is" in told
+def explained(groups: dict[str, LabelerGroup], **made: Any) -> tuple[str, eh.Audit]:
+    frame = simulate_labelers(groups, **({"labelers": 25, "items_each": 600, "seed": 4} | made))
+    audit = eh.audit(
+        eh.Decisions(frame.frame, reference={"group": "A"}, **ROLES), lenses=["labelers"]
+    )
+    return next(f.line for f in audit.findings if f.measure.startswith("cost_ratio")), audit
+
+
+NONE = "The data show no difference between group B and group A in how the two mistakes are weighed"
+CASES = "cases whose truth is '1'"
+BAR = "their bar, how much evidence labelers ask for, is"
+NO_SKILL = "The data show no difference in skill."
+
+
+@pytest.mark.parametrize(
+    ("groups", "said"),
+    [
+        ({"A": bar_for(3, 0.25), "B": bar_for(3, 0.25)},
+         f"{NONE}, nor in the bar (how much evidence labelers ask for). {NO_SKILL}"),
+        ({"A": bar_for(3, 0.25), "B": bar_for(3, 0.10)},
+         f"{NONE}: labelers do ask for more evidence about group B (their bar is higher), as one "
+         f"standard asks for where {CASES} are less common. {NO_SKILL}"),
+        ({"A": bar_for(3, 0.25), "B": bar_for(9, 0.10)},
+         "Labelers weigh the two mistakes differently for group B and group A, though the data "
+         "show no difference in the bar (how much evidence labelers ask for): "
+         f"{CASES} are less common among group B, and one bar then weighs them differently. "
+         f"{NO_SKILL}"),
+        ({"A": bar_for(3, 0.25), "B": bar_for(9, 0.25)},
+         f"Labelers ask for less evidence about group B ({BAR} lower). {NO_SKILL}"),
+        ({"A": bar_for(3, 0.10), "B": bar_for(1.8, 0.25)},
+         f"Labelers do ask for less evidence about group B ({BAR} lower), but {CASES} are so much "
+         "more common among them in this data that the bar would have to fall further for both "
+         f"mistakes to weigh the same. {NO_SKILL}"),
+        ({"A": bar_for(3, 0.25, 2.5), "B": bar_for(3, 0.25, 1.2)},
+         f"{NONE}: labelers do ask for less evidence about group B (their bar is lower), as one "
+         f"standard asks for where labelers tell {CASES} from others less well for group B."),
+    ],
+    ids=["same, same", "same, other", "other, same", "other, other", "not far enough", "by skill"],
+)  # fmt: skip
+def test_every_combination_of_weight_and_bar_has_its_sentence(
+    groups: dict[str, LabelerGroup], said: str
+) -> None:
+    told, audit = explained(groups)
+    assert f". {said} For group B a miss weighs " in told
+    # Where to look is said of a difference in weight alone.
+    assert not (NONE in told and any("where to look" in note for note in audit.notes))
+    parts = [one(audit.rows, f"cost_ratio_{p}", group="B")
+             for p in ("prevalence_part", "bar_part_average", "skill_part_average")]  # fmt: skip
+    ratio = one(audit.rows, "cost_ratio_ratio_average", group="B")
+    total = sum(part["value"] for part in parts)
+    assert total == pytest.approx(np.log(ratio["value"]), abs=0.01)
+    for part in parts:
+        ends = " to ".join(
+            few(np.exp(part[end])) if part[end] >= 0 else f"{np.exp(part[end]):.2f}"
+            for end in ("family_low", "family_high")
+        )
+        assert f"({ends})" in told
+    for basis in ("", "_average"):
+        parts = [
+            one(audit.rows, f"cost_ratio_{p}_part{basis}", group="B") for p in ("bar", "skill")
+        ]
+        both = [groups["B"], groups["A"]]
+        t, d = ([getattr(g, name) for g in both] for name in ("criterion", "separation"))
+        planted = (-(t[0] - t[1]) * np.mean(d), (d[0] - d[1]) * (np.mean(d) - np.mean(t)))
+        for part, truth in zip(parts, planted):
+            assert part["low"] < truth < part["high"]
+
+
+def test_the_average_labeler_leads_where_labelers_were_pooled() -> None:
+    groups = {"A": bar_for(3, 0.25), "B": bar_for(9, 0.25)}
+    _, audit = explained(groups)
+    names = {f.measure for f in audit.findings}
+    assert {"cost_ratio_ratio_average", "criterion_gap_average"} <= names
+    assert not {"cost_ratio_ratio", "criterion_gap"} & names
+    _, alone = explained(groups, labelers=4, items_each=2000)
+    names = {f.measure for f in alone.findings}
+    assert {"cost_ratio_ratio", "criterion_gap"} <= names
+    # A limit judges what it names, and nothing says it a second time.
+    bound = eh.audit(audit_of(groups), lenses=["labelers"], limits={"criterion_gap": 0.1})
+    names = {f.measure for f in bound.findings}
+    assert "criterion_gap" in names
+    assert "criterion_gap_average" not in names
+
+
+def audit_of(groups: dict[str, LabelerGroup]) -> eh.Decisions:
+    frame = simulate_labelers(groups, labelers=25, items_each=600, seed=4).frame
+    return eh.Decisions(frame, reference={"group": "A"}, **ROLES)
 
 
 def test_who_carries_a_difference_is_said() -> None:
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(1)
     shared, few = {}, {}
     for i in range(30):
         negatives = 200
@@ -388,7 +463,9 @@ def test_labels_by_the_toss_of_a_coin_are_not_called_within() -> None:
     rows = audit.rows.where(measure="cost_ratio")
     assert set(rows.plain("verdict")) == {"cannot tell"}
     told = audit.findings[0].sentence
-    assert told.endswith("Cannot be told: labels are not shown to tell the truth apart.")
+    assert told.endswith(
+        "No limit can be held against it: labels are not shown to tell the truth apart."
+    )
     assert one(audit.rows, "separation", group="A")["method"].endswith("8 labelers")
     noisy = coin | {(f"L{i}", "A"): (30, 20, 225, 225) for i in range(2)}
     notes = measured(labels(noisy)).notes
@@ -397,7 +474,7 @@ def test_labels_by_the_toss_of_a_coin_are_not_called_within() -> None:
         "ratio says more of the prevalence than of a standard." in notes
     )
     ratio = one(measured(labels(noisy)).rows, "cost_ratio_ratio", group="B")
-    assert "cannot be told" in ratio["method"]
+    assert unjudged_reason(ratio["method"]) == "labels are not shown to tell the truth apart"
 
 
 def test_the_average_labeler_has_rows_beside_those_of_pooled_labels() -> None:
@@ -419,9 +496,11 @@ def test_the_average_labeler_has_rows_beside_those_of_pooled_labels() -> None:
     assert 0.9 <= shared["value"] <= 1
     assert shared["low"] <= shared["value"] <= shared["high"]
     assert one(result.rows, "separation_gap_average", group="B")["low"] < 0
-    told_in_words = labeler_words(average, "A")
+    told_in_words = say_labels(average, Words())
     assert told_in_words is not None
-    assert told_in_words[0] == "the average labeler says '1' on weaker signs for B than for A"
+    assert told_in_words.headline == (
+        "The average labeler asks for less evidence about group B than about group A"
+    )
     note = next(n for n in result.notes if "shared by most" in n)
     assert note.startswith("B against A (the average labeler's criterion −0.5")
 
@@ -449,12 +528,12 @@ def test_labelers_who_surely_differ_from_the_rest_are_counted_and_not_named() ->
     alike = {(f"L{i}", g): (30, 20, 40, 210) for i in range(9) for g in "AB"}
     odd = {("L9", g): (49, 1, 150, 100) for g in "AB"}
     notes = measured(labels(alike | odd)).notes
-    told = [n for n in notes if "surely differ" in n]
+    told = [n for n in notes if "than the others" in n]
     assert told == [
-        "By group, 1 of 10 labelers holds a bar that surely differs from that of the others "
+        "By group, 1 of 10 labelers holds another bar than the others "
         "(criterion against the rest, allowing for all labelers at once)."
     ]
-    assert not any("surely differ" in n for n in measured(labels(alike)).notes)
+    assert not any("than the others" in n for n in measured(labels(alike)).notes)
 
 
 def test_single_labelers_count_for_the_verdict_only_when_surely_outside() -> None:
@@ -465,13 +544,12 @@ def test_single_labelers_count_for_the_verdict_only_when_surely_outside() -> Non
     verdicts = wide.rows.where(measure="cost_ratio")
     assert set(verdicts.where(labeler="L01").plain("verdict")) - {"within"}
     assert wide.verdict == "within"
-    assert wide.sentence == (
-        "Nothing outside limits: the two mistakes are weighed as agreed for both groups."
-    )
+    assert wide.sentence == ("The two mistakes are weighed as agreed for both groups.")
     low = eh.audit(decisions, lenses=["labelers"], limits={"cost_ratio": "0.01:0.02"})
-    told = [f.sentence for f in low.findings if f.sentence.startswith("Of 40 labelers")]
+    told = [f.line for f in low.findings if f.line.startswith("40 of 40 labelers")]
     assert told == [
-        "Of 40 labelers, 40 lie outside the limit of cost ratio even after allowing for chance."
+        "40 of 40 labelers weigh the two mistakes otherwise than agreed, beyond what chance "
+        "explains."
     ]
 
 
@@ -508,6 +586,14 @@ def test_very_long_times_are_warned_of_and_can_be_left_out() -> None:
     pause = pl.when(pl.int_range(pl.len()) < 5).then(4000.0).otherwise(pl.col("seconds"))
     odd = frame.with_columns(seconds=pause)
     assert any("a few very long times rule" in n for n in measured(odd, seconds="seconds").notes)
+    # Neither group is compared with one whose times are not to be trusted, whichever it is.
+    assert set(odd.filter(pl.col("seconds") > 1000)["group"]) == {"A"}
+    for reference in "AB":
+        found = measured(odd, seconds="seconds", reference={"group": reference})
+        assert not any("care" in n and "EZ-diffusion" in n for n in found.notes)
+        tables = found.details["attributes"][0]["times"]
+        assert not any("against" in table for table in tables)
+        assert {t["group"]: t["boundary"] is None for t in tables} == {"A": True, "B": False}
     cut = measured(odd, seconds="seconds", settings={"longest_seconds": 60})
     assert not any("a few very long times rule" in n for n in cut.notes)
     with pytest.raises(UsageError) as caught:
@@ -730,29 +816,58 @@ def test_settings_for_a_group() -> None:
             0.2,
             None,
             "m",
-            "labelers say '1' on stronger signs for f than for m",
+            "Labelers ask for more evidence about group f than about group m",
         ),
-        ("criterion_gap", 0.0, None, "m", "labelers say '1' on equal signs for f and for m"),
-        ("separation_gap", 0.2, None, "m", "labelers tell '1' apart better for f than for m"),
-        ("separation_gap", -0.2, None, "m", "labelers tell '1' apart less well for f than for m"),
-        ("separation_gap", 0.0, None, "m", "labelers tell '1' apart as well for f as for m"),
-        ("prevalence_gap", 0.2, None, "m", "'1' is more common among items of f than of m"),
+        (
+            "criterion_gap",
+            0.0,
+            None,
+            "m",
+            "The data cannot tell whether labelers ask for less evidence about group f than about "
+            "group m",
+        ),
+        (
+            "separation_gap",
+            0.2,
+            None,
+            "m",
+            "Labelers tell cases whose truth is '1' from others better for group f than for "
+            "group m",
+        ),
+        (
+            "separation_gap",
+            -0.2,
+            None,
+            "m",
+            "Labelers tell cases whose truth is '1' from others less well for group f than for "
+            "group m",
+        ),
+        (
+            "prevalence_gap",
+            0.2,
+            None,
+            "m",
+            "Cases whose truth is '1' are more common among labels about group f than about "
+            "group m",
+        ),
         (
             "criterion_gap",
             -0.2,
             "L1",
             "<rest>",
-            "labeler L1 says '1' on weaker signs for f than other labelers do",
+            "Labeler L1 asks for less evidence about group f than other labelers do",
         ),
     ],
 )
 def test_comparisons_in_words(
     measure: str, value: float, labeler: str | None, reference: str, told: str
 ) -> None:
-    row = {"lens": "labelers", "measure": measure, "class": "1", "group": "f", "value": value}
-    found = labeler_words(row | {"labeler": labeler, "reference": reference}, reference)
+    row = dict.fromkeys(COLUMNS) | {"lens": "labelers", "measure": measure, "class": "1"}
+    row |= {"group": "f", "attribute": "sex", "labeler": labeler, "reference": reference}
+    ends = {"family_low": value - 0.01, "family_high": value + 0.01}
+    found = say_labels(row | ends | {"value": value}, Words())
     assert found is not None
-    assert found[0] == told
+    assert found.headline == told
 
 
 def test_the_lens_runs_beside_the_statistical_one() -> None:
@@ -788,13 +903,14 @@ def test_labels_without_an_item_are_said() -> None:
 
 
 def test_further_cases_follow_the_width_of_the_interval() -> None:
-    # c = 5.64 [4.00, 7.96] against at most 7: the upper half-width 2.32 has to shrink to 1.36,
-    # so 1.7087² = 2.92 times as many labels, 1,920 more than 1,000.
+    # log c = 1.7302 ± 0.1758 against log 7 = 1.9459: ((1.96 + 0.842)·0.1758/0.2157)² = 5.21 times
+    # as many labels, 4,213 more than 1,000, said as 4,300.
     decisions = eh.Decisions(labels({("x", "A"): A}), **ROLES)
     audit = eh.audit(decisions, lenses=["labelers"], limits={"cost_ratio": "1:7"})
     told = next(f.sentence for f in audit.findings if f.measure == "cost_ratio")
     assert told.endswith(
-        "Agreed for A: 1.00 to 7.00. About 1,920 further cases of this group would settle it."
+        "1 to 7 was agreed. If the value is what it looks like, about 4,300 more labels "
+        "of this group would settle it four times out of five."
     )
     threshold = eh.audit(decisions, lenses=["labelers"], limits={"implied_threshold": "0.14:0.9"})
     told = next(f.sentence for f in threshold.findings if f.measure == "implied_threshold")

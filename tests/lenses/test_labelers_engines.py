@@ -9,11 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evenhand as eh
-from evenhand.decisions.labeler_tallies import item_table, label_counts, repeated_labels
+from evenhand.decisions.tallies.labelers import item_table, label_counts, repeated_labels
 from evenhand.errors import DataError
-from evenhand.lenses import labelers
-from evenhand.lenses.lens import Options
-from evenhand.lenses.rows import Rows
+from evenhand.lenses.labelers import lens as labelers
+from evenhand.lenses.rows import Options, Rows
 from evenhand.simulate.labelers import Variation, simulate_labelers
 
 EVERY = ["polars lazy", "pandas", "pandas arrow", "pyarrow", "duckdb"]

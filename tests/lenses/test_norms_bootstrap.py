@@ -5,8 +5,8 @@ import pytest
 
 from evenhand.decisions.table import Decisions
 from evenhand.errors import UsageError
-from evenhand.lenses import norms
-from evenhand.lenses.lens import Options
+from evenhand.lenses.norms import lens as norms
+from evenhand.lenses.rows import Options
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 import evenhand as eh
-from evenhand.decisions.score_tallies import placements
+from evenhand.decisions.tallies.scores import placements
 from evenhand.lenses.rows import Rows
-from evenhand.lenses.score_cells import ScoreCells
+from evenhand.lenses.statistical.scores import ScoreCells
 from evenhand.stats.auc import Auc, PlacementSums, auc_gap, clustered_delong, weighted_delong
 from evenhand.stats.calibration import ClusteredBins, recalibrate
 from evenhand.stats.estimate import critical
@@ -22,9 +22,10 @@ Z = critical(0.95)
 MEASURES = ("auc", "auc_gap", "calibration", "calibration_intercept", "calibration_slope")
 
 
-def audited(data: Any, **roles: Any) -> Rows:
+def audited(data: Any, *, level: float = 0.95, **roles: Any) -> Rows:
     roles = {"truth": "truth", "score": "score", "group": "group", **roles}
-    return eh.audit(eh.Decisions(data, **roles), keep_small=True, lenses=["statistical"]).rows
+    decisions = eh.Decisions(data, **roles)
+    return eh.audit(decisions, level=level, keep_small=True, lenses=["statistical"]).rows
 
 
 def one(rows: Rows, column: str = "value", **where: Any) -> Any:
@@ -134,6 +135,11 @@ def test_the_whole_table_stays_beside_its_strata(table) -> None:
     plain, within = audited(table), audited(table, stratum="place")
     for measure in ("auc", "auc_gap", "calibration_slope"):
         left, right = (rows.where(measure=measure, stratum=None) for rows in (plain, within))
+        assert left.plain("low") == pytest.approx(right.plain("low"), abs=1e-12)
+    # Half the error is left to the whole table where there are strata beside it.
+    half = audited(table, level=0.975)
+    for measure in ("auc", "auc_gap"):
+        left, right = (rows.where(measure=measure, stratum=None) for rows in (half, within))
         assert left.plain("family_low") == pytest.approx(right.plain("family_low"), abs=1e-12)
 
 
@@ -403,7 +409,10 @@ def test_scores_of_one_cluster_say_why_they_have_no_interval(table) -> None:
         where = {"measure": measure, "class_": "1", "group": "c"}
         assert one(rows, **where) is not None
         assert one(rows, "low", **where) is None
-        reason = "no interval: all cases in the group are one cluster"
-        assert one(rows, "undefined", **where) == reason
+        reason = "all cases in the group are one cluster"
+        assert one(rows, "no_interval", **where) == reason
+        assert one(rows, "undefined", **where) is None
     curve = list(rows.where(measure="calibration", class_="1", group="c"))
-    assert {row["undefined"] for row in curve if row["n"]} == {reason}
+    assert {row["no_interval"] for row in curve if row["n"]} == {reason}
+    assert {row["undefined"] for row in curve if row["n"]} == {None}
+    assert {row["no_interval"] for row in curve if not row["n"]} <= {None}

@@ -10,10 +10,12 @@ import pytest
 
 import evenhand as eh
 from evenhand.decisions.tally import Tally
-from evenhand.lenses import statistical
-from evenhand.lenses.confusion import DISJOINT, RATE_CELLS, class_covariance
-from evenhand.lenses.lens import Options
-from evenhand.lenses.rows import Rows
+from evenhand.lenses.kinds import Cells
+from evenhand.lenses.measures import cells_of, counted_rates
+from evenhand.lenses.rows import Options, Rows
+from evenhand.lenses.scope import Scope
+from evenhand.lenses.statistical import lens as statistical
+from evenhand.lenses.statistical.confusion import class_covariance
 from evenhand.simulate.moderation import moderation
 from evenhand.stats.families import rate_covariance
 from evenhand.stats.rates import koopman, miettinen_nurminen_p, newcombe, wilson
@@ -178,13 +180,13 @@ def test_oracle_null_of_the_root_mean_square() -> None:
                     keys["decision"].append(decision)
                     counts.append(float(n))
         table = statistical.confusion(Tally.of(keys, {"n": counts}), roles)
-        setting = statistical.Setting(
-            attribute="group", classes=table.classes, groups=table.groups, strata=table.strata,
-            rule="given", level=0.95, seed=0,
+        scope = Scope(
+            lens="statistical", attribute="group", classes=table.classes, groups=table.groups,
+            strata=table.strata, reference="a", rule="given", level=0.95, seed=0,
         )  # fmt: skip
         rates = statistical.group_rates(table, "true_positive_rate")
-        pairing = next(iter(statistical.pairings(table, "true_positive_rate", rates, "a")))
-        rows = statistical.rms_rows(setting, "true_positive_rate", pairing)
+        pairing = next(iter(statistical.pairings(scope, table, "true_positive_rate", rates)))
+        rows = statistical.rms_rows(scope, "true_positive_rate", pairing, table=table, rates=rates)
         sizes_found = rows.plain("value")
         plain.append(sizes_found[0])
         corrected.append(sizes_found[1])
@@ -434,28 +436,78 @@ def test_what_the_lens_lacks() -> None:
     assert Options().level == 0.95
 
 
+ERRORS = {"false_negative", "false_positive"}
+NEW_CELLS = {
+    "missed share of errors": Cells(hits={"false_negative"}, cases=ERRORS),
+    "found among all decided or due": Cells(
+        hits={"true_positive"}, cases={"true_positive", *ERRORS}
+    ),
+    "unreviewed share of the selected": Cells(
+        hits={"unreviewed_selected"},
+        cases={"unreviewed_selected", "true_positive", "false_positive"},
+    ),
+}
+EVERY_CELLS = {name: cells_of(name) for name in counted_rates()} | NEW_CELLS
+
+
+@pytest.mark.parametrize("name", EVERY_CELLS)
 @pytest.mark.parametrize("size", [2, 3, 7])
-def test_classes_move_together_as_the_counts_say(size) -> None:
-    """The closed form for one class against the rest equals the sum over cells of influences."""
+def test_classes_move_together_as_the_counts_say(size: int, name: str) -> None:
+    """What margins give for one class against the rest equals the sum over cells of influences."""
     generator = np.random.default_rng(size)
     counts = generator.integers(0, 40, (4, size + 1, size)).astype(float)
     counts[3] = 0
     truth, decision = np.indices((size + 1, size)).reshape(2, -1)
-    for rate, (hits, cases) in RATE_CELLS.items():
-        tops, bottoms = [], []
-        for name in range(size):
-            state = np.where(truth == size, 2, (truth == name).astype(int))
-            decided = (decision == name).astype(int)
-            tops.append(np.array(hits)[state, decided])
-            bottoms.append(np.array(cases)[state, decided])
-        expected = rate_covariance(counts.reshape(4, -1), numerators=tops, denominators=bottoms)
-        if rate in DISJOINT:
-            apart = expected * (1 - np.eye(size))
-            assert np.nanmax(np.abs(apart)) == 0
-        elif rate != "true_negative_rate":
-            found = class_covariance(counts, rate)
-            assert found == pytest.approx(expected, abs=1e-15, nan_ok=True)
-            assert np.isnan(found[3]).all()
+    hits, cases = (np.array(mask) for mask in EVERY_CELLS[name].masks)
+    tops, bottoms = [], []
+    for place in range(size):
+        state = np.where(truth == size, 2, (truth == place).astype(int))
+        decided = (decision == place).astype(int)
+        tops.append(hits[state, decided])
+        bottoms.append(cases[state, decided])
+    expected = rate_covariance(counts.reshape(4, -1), numerators=tops, denominators=bottoms)
+    found = class_covariance(counts, EVERY_CELLS[name])
+    assert found == pytest.approx(expected, abs=1e-15, nan_ok=True)
+    assert np.isnan(found[3]).all()
+    if EVERY_CELLS[name].disjoint:
+        assert np.nanmax(np.abs(expected * (1 - np.eye(size)))) == 0
+
+
+def closed_form(counts: np.ndarray, rate: str) -> np.ndarray:
+    """The covariance of three rates as algebra gives it for each of them alone."""
+    size = counts.shape[-1]
+    index = np.arange(size)
+    known = counts[:, :size]
+    decided, cases = known.sum(axis=1), known.sum(axis=2)
+    apart = known.copy()
+    apart[:, index, index] = 0.0
+    hit = known[:, index, index]
+    if rate != "false_positive_rate":
+        # Rates of one denominator: the multinomial covariance of what is counted.
+        count = counts.sum(axis=1) if rate == "selection_rate" else decided + cases - 2 * hit
+        total = (counts if rate == "selection_rate" else known).sum(axis=(1, 2))[:, None, None]
+        both = np.zeros_like(apart)
+        if rate == "accuracy":
+            both = apart + apart.transpose(0, 2, 1)
+        both[:, index, index] = count
+        return (both - count[:, :, None] * count[:, None, :] / total) / total**2
+    wrong, n = decided - hit, cases.sum(axis=1)[:, None] - cases
+    share = wrong / n
+    crossed = (wrong[:, :, None] - apart.transpose(0, 2, 1)) * share[:, None, :]
+    outside = n[:, :, None] - cases[:, None, :]
+    outside[:, index, index] = n
+    both = share[:, :, None] * share[:, None, :] * outside
+    both -= crossed + crossed.transpose(0, 2, 1)
+    both[:, index, index] += wrong
+    return both / (n[:, :, None] * n[:, None, :])
+
+
+@pytest.mark.parametrize("rate", ["selection_rate", "accuracy", "false_positive_rate"])
+def test_many_classes_move_together_as_algebra_says(rate: str) -> None:
+    counts = np.random.default_rng(0).integers(0, 400, (20, 29, 28)).astype(float)
+    found = class_covariance(counts, cells_of(rate))
+    expected = closed_form(counts, rate)
+    assert np.abs(found - expected).max() < 1e-12 * np.abs(expected).max()
 
 
 def test_rows_of_one_cluster_say_why_they_have_no_interval() -> None:
@@ -471,18 +523,21 @@ def test_rows_of_one_cluster_say_why_they_have_no_interval() -> None:
     }
     rows = audited(table, cluster="labeler", reference="a")
     own = {"class_": "1", "group": "c"}
-    alone = "no interval: all cases in the group are one cluster"
+    alone = "all cases in the group are one cluster"
     for measure in ("selection_rate", "selection_rate_gap", "selection_rate_ratio"):
         more = {} if measure == "selection_rate" else {"reference": "a"}
         assert one(rows, measure=measure, **own, **more) is not None
         assert one(rows, "low", measure=measure, **own, **more) is None
-        assert one(rows, "undefined", measure=measure, **own, **more) == alone
+        assert one(rows, "no_interval", measure=measure, **own, **more) == alone
+        assert one(rows, "undefined", measure=measure, **own, **more) is None
     other = {"class_": "1", "group": "b", "reference": "c", "measure": "selection_rate_gap"}
     turned = audited(table, cluster="labeler", reference="c")
-    reference = "no interval: all cases in the reference are one cluster"
-    assert one(turned, "undefined", **other) == reference
+    reference = "all cases in the reference are one cluster"
+    assert one(turned, "no_interval", **other) == reference
+    assert one(turned, "undefined", **other) is None
     # To the others together c adds what one case would, so that their interval stays.
     rest = {"class_": "1", "group": "b", "reference": "<rest>", "measure": "selection_rate_gap"}
+    assert one(rows, "no_interval", **rest) is None
     assert one(rows, "undefined", **rest) is None
     without = audited(
         pl.DataFrame(table).filter(pl.col("group") != "c"), cluster="labeler", reference="<rest>"

@@ -5,9 +5,8 @@ import pytest
 
 from evenhand.decisions.roles import Attribute, Roles
 from evenhand.decisions.tally import Tally
-from evenhand.lenses.lens import Options
-from evenhand.lenses.rows import Rows
-from evenhand.lenses.statistical import measure_tally
+from evenhand.lenses.rows import Options, Rows
+from evenhand.lenses.statistical.lens import measure_tally
 
 ATTRIBUTE = Attribute(name="group", columns=("group",))
 ROLES = Roles(truth="truth", decision="decision", group=("group",), rule="given")
@@ -51,3 +50,81 @@ def test_equalised_odds_and_impact_ratios_cover(hits, alarms):
             for r in ratios
         )
     assert (held / TABLES >= 0.93).all(), held / TABLES
+
+
+def decided(counts, **names):
+    """The rows of decisions alone, from counts by (stratum or group …, class)."""
+    axes = [*names, "decision"]
+    labels = [*names.values(), [f"k{i}" for i in range(counts.shape[-1])]]
+    if counts.shape[-1] == 2:
+        labels[-1] = ["0", "1"]
+    places = np.indices(counts.shape).reshape(counts.ndim, -1)
+    keys = {axis: np.array(label)[at].tolist() for axis, label, at in zip(axes, labels, places)}
+    roles = Roles(
+        decision="decision",
+        group=("group",),
+        rule="given",
+        reference={"group": "a"},
+        stratum="stratum" if "stratum" in names else None,
+    )
+    tally = Tally.of(keys, {"n": counts.reshape(-1).tolist()})
+    return Rows.concatenate(measure_tally(tally, ATTRIBUTE, roles, Options())[0])
+
+
+def test_numbers_over_classes_and_groups_hold_together():
+    """What the report says of all classes and groups of a measure is true of these too."""
+    generator = np.random.default_rng(2)
+    p = np.array([0.3, 0.22, 0.18, 0.14, 0.1, 0.06])
+    rates = np.stack([p, np.roll(p, 1), p[[1, 0, 3, 2, 5, 4]]])
+    truth = {
+        "selection_rate_gap_worst": np.ptp(rates, axis=0),
+        "selection_rate_spread": rates.std(axis=0),
+        "selection_rate_gap_rms": np.sqrt(((rates[1:] - rates[0]) ** 2).mean(axis=1)),
+    }
+    held = dict.fromkeys(truth, 0)
+    for _ in range(150):
+        counts = np.stack([generator.multinomial(n, r) for n, r in zip((720, 360, 120), rates)])
+        rows = decided(counts, group=list("abc"))
+        for measure, true in truth.items():
+            own = rows.where(measure=measure)
+            assert len(own) == len(true)
+            held[measure] += bool(
+                ((own["family_low"] <= true) & (true <= own["family_high"])).all()
+            )
+    # At 95 % fewer than 136 of 150 happen once in sixty times.
+    assert min(held.values()) >= 136, held
+
+
+def test_strata_at_the_limit_seldom_make_a_headline():
+    generator = np.random.default_rng(3)
+    strata, n, limit = 12, 300, 0.05
+    found = 0
+    for _ in range(150):
+        hits = generator.binomial(n, np.array([0.3, 0.3 + limit]), (strata, 2))
+        counts = np.stack([n - hits, hits], axis=-1)
+        names = [f"s{i:02}" for i in range(strata)]
+        rows = decided(counts, stratum=names, group=list("ab"))
+        own = rows.where(measure="selection_rate_gap", class_="1")
+        # Each stratum, the whole table and the summary.
+        assert len(own) == strata + 2
+        found += bool(((own["family_low"] > limit) | (own["family_high"] < -limit)).any())
+    assert found <= 12
+
+
+def test_the_mirror_class_leaves_the_family():
+    rows = decided(np.array([[60, 40], [70, 80]]), group=list("ab"))
+    for row in rows.where(measure="selection_rate_gap"):
+        # Two groups of a binary decision make one comparison.
+        assert (row["family_low"], row["family_high"]) == pytest.approx((row["low"], row["high"]))
+
+
+def test_a_tiny_group_is_never_what_others_are_compared_with():
+    rows = decided(np.array([[400, 200], [300, 120], [2, 16]]), group=list("abc"))
+    own = list(rows.where(measure="impact_ratio", class_="1"))
+    assert {row["reference"] for row in own} == {"a"}
+    tiny = next(row for row in own if row["group"] == "c")
+    # 16 of 18 against 200 of 600.
+    assert tiny["value"] == pytest.approx(16 / 18 * 3)
+    assert tiny["method"].endswith("too few cases to be the highest rate")
+    none = decided(np.array([[20, 20], [20, 25]]), group=list("ab")).where(measure="impact_ratio")
+    assert set(none["undefined"]) == {"no group has 2 % of the rows and 50 cases to compare with"}

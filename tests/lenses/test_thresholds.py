@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, logit
 
-from evenhand.decisions import unit_margins
 from evenhand.decisions.table import Decisions
+from evenhand.decisions.tallies import unit_grid as unit_margins
 from evenhand.errors import DataError, UsageError
 from evenhand.findings.run import audit
-from evenhand.lenses import thresholds
-from evenhand.lenses.lens import LensResult, Options
+from evenhand.lenses.rows import LensResult, Options
+from evenhand.lenses.thresholds import lens as thresholds
 from evenhand.simulate.scores import ScoreGroup, simulate_scores
-from evenhand.stats.histogram import rule_of_thumb_bandwidth, score_histogram
-from evenhand.stats.local import local_moments
+from evenhand.stats.thresholds.histogram import rule_of_thumb_bandwidth, score_histogram
+from evenhand.stats.thresholds.local import local_moments
 
 ORACLES = json.loads((Path(__file__).parents[1] / "oracles" / "oracles.json").read_text())
 LINE = ORACLES["3.4_local_linear"]
@@ -62,11 +62,20 @@ class TestOracles:
         data = {"score": LINE["scores"], "truth": [int(y) for y in LINE["y"]], "group": ["a"] * 21}
         return measured(data, options={"bandwidth": LINE["d"]} | options)
 
-    def test_value_is_the_local_linear_intercept(self):
+    def test_value_is_the_local_quadratic_in_the_middle_of_its_interval(self):
         row = one(self.line(), "implied_threshold", "a")
-        assert row["value"] == pytest.approx(LINE["beta0"], abs=1e-9)
+        assert row["value"] == pytest.approx(LINE["local_quadratic_beta0"], abs=1e-9)
         assert row["n"] == LINE["n_in"]
         assert "h=0.15, bandwidth given" in row["method"]
+        middle = (logit(row["low"]) + logit(row["high"])) / 2
+        assert logit(row["value"]) == pytest.approx(middle, abs=1e-9)
+
+    def test_the_papers_local_line_stands_beside_it(self):
+        row = one(self.line(), "implied_threshold_linear", "a")
+        assert row["value"] == pytest.approx(LINE["beta0"], abs=1e-9)
+        assert row["low"] is None
+        assert row["undefined"] is None
+        assert row["no_interval"].startswith("its bias on a curve is not known")
 
     def test_interval_is_the_local_quadratic_on_the_log_odds_scale(self):
         row = one(self.line(), "implied_threshold", "a")
@@ -78,7 +87,7 @@ class TestOracles:
     def test_cost_ratio_is_the_image_of_the_implied_threshold(self):
         result = self.line()
         row, ratio = one(result, "implied_threshold", "a"), one(result, "cost_ratio", "a")
-        assert ratio["value"] == pytest.approx(LINE["cost_ratio"], abs=1e-9)
+        assert ratio["value"] == pytest.approx(1 / row["value"] - 1, rel=1e-12)
         assert ratio["low"] == pytest.approx((1 - row["high"]) / row["high"], rel=1e-12)
         assert ratio["family_high"] == pytest.approx(1 / row["family_low"] - 1, rel=1e-12)
 
@@ -96,21 +105,25 @@ class TestOracles:
         assert table["standard_error_hc3"] > table["standard_error"]
 
     def test_noisy_truth_is_corrected_by_rogan_and_gladen(self):
-        # 3.10: (0.12 + 0.98 - 1) / (0.95 + 0.98 - 1) = 0.1075; here on beta0 = 0.52106.
+        # 3.10: (0.12 + 0.98 - 1) / (0.95 + 0.98 - 1) = 0.1075; here on the local quadratic.
         row = one(
             self.line(truth_sensitivity=0.95, truth_specificity={"a": 0.98}),
             "implied_threshold_corrected",
             "a",
         )
-        assert row["value"] == pytest.approx((LINE["beta0"] - 0.02) / 0.93, abs=1e-9)
-        assert "raw 0.5211" in row["method"]
+        assert row["value"] == pytest.approx(
+            (LINE["local_quadratic_beta0"] - 0.02) / 0.93, abs=1e-9
+        )
+        assert f"raw {LINE['local_quadratic_beta0']:.4f}" in row["method"]
         want = ORACLES["3.10_label_noise_rogan_gladen"]
         assert (want["observed_prevalence"] - 0.02) / 0.93 == pytest.approx(want["corrected"])
 
     def test_a_charter_may_say_how_good_the_truth_is(self):
         quality = {"all": {"sensitivity": 0.95, "specificity": 0.98}}
         row = one(self.line(truth_quality=quality), "implied_threshold_corrected", "a")
-        assert row["value"] == pytest.approx((LINE["beta0"] - 0.02) / 0.93, abs=1e-9)
+        assert row["value"] == pytest.approx(
+            (LINE["local_quadratic_beta0"] - 0.02) / 0.93, abs=1e-9
+        )
 
 
 def cancer(times: int = 1) -> dict[str, list]:
@@ -131,14 +144,45 @@ class TestDiscrete:
         result = measured(cancer(), threshold={"female": 0.25, "male": 1 / 6})
         for group, low, high in (("female", 3, 5), ("male", 5, 7)):
             row = one(result, "cost_ratio", group)
-            assert (row["low"], row["high"]) == pytest.approx((low, high))
+            assert (row["set_low"], row["set_high"]) == pytest.approx((low, high))
             assert row["value"] is None
-            assert row["undefined"] == (
-                f"scores are discrete: every cost ratio from {low} to {high} fits"
-            )
+            assert row["undefined"] is None
             assert row["method"].startswith("set-identified")
-            assert row["family_low"] < low
-            assert row["family_high"] > high
+            assert row["family_low"] < row["low"] < low
+            assert row["family_high"] > row["high"] > high
+            same = one(result, "implied_threshold", group)
+            assert (same["set_low"], same["set_high"]) == pytest.approx(
+                (1 / (1 + high), 1 / (1 + low))
+            )
+            assert same["low"] == pytest.approx(1 / (1 + row["high"]))
+
+    def test_outer_limits_are_wilsons_at_the_ends(self):
+        from statsmodels.stats.proportion import proportion_confint
+
+        # Women at 0.25: 3 of 12 accepted, 1 of 6 refused.
+        row = one(measured(cancer(), threshold=0.25), "implied_threshold", "female")
+        assert row["low"] == pytest.approx(proportion_confint(1, 6, method="wilson")[0], abs=1e-9)
+        assert row["high"] == pytest.approx(proportion_confint(3, 12, method="wilson")[1], abs=1e-9)
+
+    def test_a_verdict_sits_on_the_outer_limits(self):
+        roles = ROLES | {"threshold": 0.25}
+        for limit, verdict in (
+            ("0.5:30", "within"),
+            ("4:4.5", "cannot tell"),
+            ("30:90", "outside"),
+        ):
+            found = audit(Decisions(cancer(100), **roles), limits={"cost_ratio": limit})
+            rows = found.rows.where(lens="thresholds", measure="cost_ratio")
+            assert set(rows["verdict"]) == {verdict}
+
+    def test_the_set_of_a_small_cell_is_hidden(self):
+        roles = ROLES | {"threshold": 0.25}
+        found = audit(Decisions(cancer(), **roles), lenses=["thresholds"])
+        for row in found.rows.where(measure="cost_ratio"):
+            assert row["n"] < 10
+            assert row["set_low"] is row["low"] is row["family_high"] is None
+            assert row["undefined"] == "fewer than 10 cases: hidden"
+        assert "anything from" not in str(found)
 
     def test_prevalence_on_both_sides_has_wilson_limits(self):
         result = measured(cancer(), threshold=0.25)
@@ -151,10 +195,26 @@ class TestDiscrete:
         )
         assert one(result, "prevalence_highest_refused", "male")["value"] == pytest.approx(1 / 6)
 
-    def test_contrasts_of_sets_are_undefined(self):
-        row = one(measured(cancer(), threshold=0.25), "cost_ratio_ratio", "male")
-        assert row["value"] is None
-        assert row["undefined"].startswith("scores are discrete")
+    def test_sets_are_compared_end_by_end(self):
+        # Women 3 to 5 (two highest), men 5 to 7 (three highest): 5/5 to 7/3.
+        result = measured(cancer(), threshold={"female": 0.25, "male": 1 / 6}, reference="female")
+        row = one(result, "cost_ratio_ratio", "male")
+        assert row["value"] is row["undefined"] is row["p"] is None
+        assert (row["set_low"], row["set_high"]) == pytest.approx((1.0, 7 / 3))
+        assert row["family_low"] < row["low"] < 1.0
+        assert row["family_high"] > row["high"] > 7 / 3
+        gap = one(result, "implied_threshold_gap", "male")
+        assert (gap["set_low"], gap["set_high"]) == pytest.approx((1 / 8 - 1 / 4, 0.0))
+        assert gap["low"] < gap["set_low"] < gap["set_high"] < gap["high"]
+
+    def test_an_end_that_nothing_bounds_is_not_called_infinite(self):
+        # Nobody below the threshold is positive: any cost ratio from 1 on fits.
+        data = {"score": [0.2] * 60 + [0.8] * 60, "group": ["a"] * 120}
+        data["truth"] = [0] * 60 + [1, 0] * 30
+        row = one(measured(data), "cost_ratio", "a")
+        assert (row["set_low"], row["set_high"], row["high"]) == (1.0, None, None)
+        found = audit(Decisions(data, **ROLES), lenses=["thresholds"])
+        assert "inf" not in str(found).replace("information", "")
 
     def test_prevalence_that_falls_at_the_threshold_leaves_no_ratio(self):
         data = {"score": [0.2] * 40 + [0.8] * 40, "group": ["a"] * 80}
@@ -171,8 +231,8 @@ class TestDiscrete:
         roles = ROLES | {"threshold": 0.25}
         found = audit(Decisions(cancer(10), **roles), lenses=["thresholds"])
         assert found.findings[0].sentence.startswith(
-            "Decisions on female act as if one missed '1' weighs as much as anything from "
-            "3.00 to 5.00 wrongly decided ones ["
+            "Women get decision '1' from a 17% to 25% chance of '1' on (7.9% to 36%); men 17% to "
+            "25%. For women one missed '1' is treated as seriously as anything from 3.0 to 5.0"
         )
 
 
@@ -193,8 +253,10 @@ class TestAgainstRows:
             bent = sm.WLS(y[near], np.vander(x[near], 3, increasing=True), weights=w).fit(
                 cov_type="HC1"
             )
+            beside = one(result, "implied_threshold_linear", table["group"])
+            assert beside["value"] == pytest.approx(line.params[0], abs=1e-9)
             row = one(result, "implied_threshold", table["group"])
-            assert row["value"] == pytest.approx(line.params[0], abs=1e-9)
+            assert row["value"] == pytest.approx(bent.params[0], abs=1e-9)
             assert row["n"] == near.sum()
             half = Z * bent.bse[0] / (bent.params[0] * (1 - bent.params[0]))
             assert row["low"] == pytest.approx(expit(logit(bent.params[0]) - half), abs=1e-8)
@@ -208,7 +270,7 @@ class TestAgainstRows:
 
     def test_the_histogram_alone_is_close_to_the_rows(self, planted, monkeypatch):
         exact = one(measured(planted), "implied_threshold", "m")
-        monkeypatch.setattr("evenhand.lenses.margins.MOST_EXACT_CELLS", 0)
+        monkeypatch.setattr("evenhand.lenses.thresholds.margins.MOST_EXACT_CELLS", 0)
         binned = one(measured(planted), "implied_threshold", "m")
         assert "sums from the histogram" in binned["method"]
         spread = (exact["high"] - exact["low"]) / (2 * Z)
@@ -230,9 +292,9 @@ class TestAgainstRows:
             bandwidth=h,
             weights=known["weight"],
         )
-        from evenhand.stats.local import local_fit
+        from evenhand.stats.thresholds.local import local_fit
 
-        assert row["value"] == pytest.approx(local_fit(sums).value[0], abs=1e-9)
+        assert row["value"] == pytest.approx(local_fit(sums, degree=2).value[0], abs=1e-9)
         share = one(measured(frame, review_share="share"), "implied_threshold", "A")
         assert share["value"] == pytest.approx(row["value"], abs=1e-9)
         assert share["low"] == pytest.approx(row["low"], abs=1e-9)
@@ -396,8 +458,13 @@ class TestOnePass:
         )
         with pytest.raises(DataError, match="1 value that is not finite"):
             measured(broken)
-        with pytest.raises(UsageError, match=r"threshold=0\.9 is outside the scores"):
-            measured(wide.with_columns(pl.col("score") * 0.8), threshold=0.9)
+        with pytest.raises(UsageError, match=r"threshold=0\.9 is on another scale than the scores"):
+            measured(wide.with_columns(pl.col("score") * 100), threshold=0.9)
+        # Beyond all scores but on their scale it is a choice like any other.
+        beyond = measured(wide.with_columns(pl.col("score") * 0.8), threshold=0.9)
+        assert one(beyond, "implied_threshold", "f")["undefined"] == (
+            "no score lies within the bandwidth of the threshold"
+        )
 
 
 class TestRows:
@@ -543,17 +610,23 @@ class TestPlanted:
 
     def test_the_first_line_is_one_a_policy_owner_understands(self, planted):
         found = audit(Decisions(planted, **ROLES), lenses=["thresholds"])
-        assert found.findings[0].sentence.startswith(
-            "Decisions on x act as if one missed '1' weighs as much as "
+        assert re.fullmatch(
+            r"Group f gets decision '1' on stronger evidence than group m: from a 6\d% chance of "
+            r"'1' on \(\d\d% to \d\d%\) against \d\d%\. One missed '1' weighs 0\.\d\d times as "
+            r"much \(0\.\d\d to 0\.\d\d\)\.",
+            found.findings[0].sentence,
         )
-        assert "; on f as 0.6" in found.findings[0].sentence
 
     def test_a_band_is_judged_by_the_family_interval(self, planted):
         found = audit(
             Decisions(planted, **ROLES), lenses=["thresholds"], limits={"cost_ratio": "1.1:2"}
         )
         assert found.verdict == "outside"
-        assert "Agreed for f: 1.10 to 2.00." in found.findings[0].sentence
+        assert found.findings[0].headline == (
+            "Group f gets decision '1' only on stronger evidence than agreed"
+        )
+        assert ", where 33% to 48% was agreed. " in found.findings[0].sentence
+        assert " Agreed: 1.1 to 2. " in found.findings[0].sentence
 
     def test_a_choice_judged_on_both_scales_is_one_finding(self, planted):
         limits = {"cost_ratio": "1.1:2", "implied_threshold": f"{1 / 3}:{1 / 2.1}"}
@@ -638,8 +711,8 @@ class TestBadInput:
         assert found.verdict == "cannot tell"
         told = found.findings[0].sentence
         assert told.startswith(
-            "The cost ratio of f is undefined: fewer than 2 distinct scores in the group. "
-            "Decisions on "
+            "The weight of a miss for group f is undefined: fewer than 2 distinct scores in the "
+            "group. Group x gets decision '1' on the evidence agreed: from a "
         )
         assert "further case" not in told
         assert "cannot be told whether" not in told

@@ -1,16 +1,27 @@
-"""The result row: every lens gives the same columns, whatever it measures."""
+"""What every lens gives: rows of the same columns, and what was left out, noticed and tallied."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-TEXT = ("lens", "measure", "class", "attribute", "group", "reference", "stratum", "labeler", "norm")
+from evenhand.decisions.roles import Roles
+from evenhand.decisions.tally import Tally
+from evenhand.errors import DataError
+from evenhand.speech import plural
+
+TEXT = (
+    *("lens", "measure", "class", "attribute", "group", "reference", "stratum", "labeler", "norm"),
+    "period",
+)
 COLUMNS = (
     *TEXT,
     "value",
+    "set_low",
+    "set_high",
     "low",
     "high",
     "level",
@@ -23,11 +34,12 @@ COLUMNS = (
     "method",
     "rule",
     "undefined",
+    "no_interval",
     "limit_low",
     "limit_high",
     "verdict",
 )
-WORDS = frozenset((*TEXT, "method", "rule", "undefined", "verdict"))
+WORDS = frozenset((*TEXT, "method", "rule", "undefined", "no_interval", "verdict"))
 Column = NDArray[Any]
 
 
@@ -87,13 +99,12 @@ class Rows:
         values = self.columns[column]
         if column in WORDS:
             return list(values)
-        told: list[Any] = values.astype(object).tolist()
-        gaps = np.flatnonzero(~np.isfinite(values))
-        for i in gaps:
-            told[i] = None
+        numbers: list[Any] = values.astype(object).tolist()
+        for i in np.flatnonzero(~np.isfinite(values)):
+            numbers[i] = None
         if column in {"n", "n_reference"}:
-            return [int(v) if v is not None and float(v).is_integer() else v for v in told]
-        return told
+            return [int(v) if v is not None and float(v).is_integer() else v for v in numbers]
+        return numbers
 
     def take(self, which: Any) -> Self:
         """The rows of a mask or of positions."""
@@ -129,12 +140,28 @@ class Rows:
         return str(self.to_frame()._repr_html_())
 
 
-@lru_cache(maxsize=64)
-def _empty(size: int, *, words: bool) -> Column:
-    """A column without values, shared by all blocks of this size."""
-    column = np.full(size, None if words else np.nan, dtype=object if words else np.float64)
-    column.flags.writeable = False
-    return column
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The confidence level, the seed, and settings that only some lenses read."""
+
+    level: float = 0.95
+    seed: int = 0
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LensResult:
+    """The rows of a lens, what it left out, what it noticed, and the tallies it read.
+
+    `notes` are sentences for people; `details` holds curves and tables for the report.
+    """
+
+    lens: str
+    rows: Rows
+    excluded: dict[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    details: dict[str, Any] = field(default_factory=dict)
+    tallies: tuple[Tally, ...] = ()
 
 
 def words(values: Iterable[str | None]) -> Column:
@@ -155,3 +182,26 @@ def choose(mask: Any, yes: Any, no: Any = None) -> Column:
     where = np.asarray(mask, dtype=bool)
     sides = [np.asarray(side, dtype=object) for side in (yes, no)]
     return np.where(where, *sides)
+
+
+def exclusions(reasons: Mapping[str, Any], roles: Roles) -> dict[str, int]:
+    """The reasons that left rows out, with their rows; refused where `missing` is 'error'."""
+    excluded = {reason: int(rows) for reason, rows in reasons.items() if rows}
+    if excluded and roles.missing == "error":
+        lacks = ", ".join(
+            f"{plural(rows, 'row')} with {reason.split(' (')[0]}"
+            for reason, rows in excluded.items()
+        )
+        raise DataError(
+            f"missing='error' and the data has {lacks}. "
+            "Fill them in, or choose missing='drop' or 'group'."
+        )
+    return excluded
+
+
+@lru_cache(maxsize=64)
+def _empty(size: int, *, words: bool) -> Column:
+    """A column without values, shared by all blocks of this size."""
+    column = np.full(size, None if words else np.nan, dtype=object if words else np.float64)
+    column.flags.writeable = False
+    return column

@@ -1,0 +1,222 @@
+"""Gaps and ratios between groups, marginal and simultaneous over their family."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from evenhand.lenses.measures import measure
+from evenhand.lenses.rows import Column, Rows, choose, words
+from evenhand.lenses.scope import ONE_CLUSTER, Scope
+from evenhand.lenses.statistical.confusion import Confusion
+from evenhand.lenses.statistical.rates import GroupRates, method_name
+from evenhand.stats.estimate import FloatArray
+from evenhand.stats.families import benjamini_hochberg, gap_quantile
+from evenhand.stats.rates import koopman, miettinen_nurminen_p, newcombe, wilson
+
+DRAWS = 1_000
+NOBODY = "no cases in the group"
+NO_REFERENCE = "no cases in the reference"
+WEIGHTLESS = "all cases in the group have weight 0"
+WEIGHTLESS_REFERENCE = "all cases in the reference have weight 0"
+ONE_CLUSTER_REFERENCE = "all cases in the reference are one cluster"
+REFERENCE_ZERO = "the reference's rate is 0"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairing:
+    """Which groups are compared with what: rates, the other side's rates, and their names."""
+
+    index: list[int]
+    group: GroupRates
+    reference: GroupRates
+    reference_name: str
+    whole: bool = False
+    certainty: FloatArray | float = 1.0
+
+    def counts(self, z: FloatArray | float) -> list[FloatArray]:
+        """Effective hits and cases of both sides, for an interval with this critical value."""
+        sides = (*self.group.effective(z), *self.reference.effective(z))
+        return [np.asarray(side * self.certainty) for side in sides]
+
+    @property
+    def share(self) -> FloatArray:
+        """The group's own share of the other side, by which gaps shrink where that is everybody."""
+        mine, others = self.group.mass, self.reference.mass
+        if not self.whole:
+            return np.zeros(np.broadcast_shapes(mine.shape, others.shape))
+        with np.errstate(all="ignore"):
+            return np.asarray(mine / (mine + others))
+
+
+class Noise:
+    """Critical values of gaps to one group, from the law of the estimates; each found once."""
+
+    def __init__(self, table: Confusion, scope: Scope) -> None:
+        self.table, self.scope = table, scope
+        self._found: dict[tuple[str, int, int], FloatArray] = {}
+
+    def quantiles(
+        self, rate: str, stratum: int, *, errors: FloatArray, reference: int
+    ) -> FloatArray:
+        """The quantile of max|t| over groups and classes, by class; mirrored rates share it."""
+        # A rate and the one that it leaves over have the same law up to sign.
+        source = min(rate, measure(rate).mirror or rate)
+        key = (source, stratum, reference)
+        if key not in self._found:
+            size = errors.shape[1]
+            if self.scope.mirrored:
+                # Each of two classes is one family with its groups: the other is its mirror.
+                alone = np.ones((len(errors), 1, 1))
+                found = [self._quantile(alone, errors[:, [c]], reference) for c in range(size)]
+            else:
+                together = self.table.correlations(source, stratum)
+                found = [self._quantile(together, errors, reference)] * size
+            self._found[key] = np.array(found)
+        return self._found[key]
+
+    def _quantile(self, correlations: FloatArray, errors: FloatArray, reference: int) -> float:
+        return gap_quantile(
+            correlations,
+            errors=errors,
+            reference=reference,
+            level=self.scope.family_level,
+            draws=DRAWS,
+            seed=self.scope.seed,
+        )
+
+
+def rate_rows(scope: Scope, rate: str, rates: GroupRates) -> Rows:
+    """The rate of every (stratum, group, class)."""
+    q = sidak_values(scope, rates.variance)
+    low, high = wilson(*rates.effective(scope.z), z=scope.z)
+    family_low, family_high = wilson(*rates.effective(q), z=q)
+    return scope.block(
+        rates.value.shape,
+        measure=rate,
+        **{"class": words(scope.classes)},
+        group=words(scope.groups)[:, None],
+        stratum=words(scope.strata)[:, None, None],
+        value=rates.value,
+        low=low,
+        high=high,
+        family_low=family_low,
+        family_high=family_high,
+        n=rates.cases,
+        method=method_name("wilson", rates.kind),
+        undefined=_lacking(rates, NOBODY, WEIGHTLESS),
+        no_interval=choose(rates.unsure, ONE_CLUSTER),
+    )
+
+
+def comparison_rows(scope: Scope, rate: str, pairing: Pairing, noise: Noise) -> list[Rows]:
+    """Gap and ratio of every (stratum, group, class) against the other side."""
+    left, right, z = pairing.group, pairing.reference, scope.z
+    q = _family(scope, pairing, noise, rate)
+    shape = left.value.shape
+    counts = pairing.counts(z)
+    p = miettinen_nurminen_p(*counts)
+    adjusted = adjust_p(scope, p)
+    both = (left.mass > 0) & (right.mass > 0)
+    reason = choose(
+        left.mass > 0,
+        _lacking(right, NO_REFERENCE, WEIGHTLESS_REFERENCE),
+        _lacking(left, NOBODY, WEIGHTLESS),
+    )
+    unsure = choose(left.unsure, ONE_CLUSTER, choose(right.unsure, ONE_CLUSTER_REFERENCE))
+    shared = {
+        "class": words(scope.classes),
+        "group": words([scope.groups[i] for i in pairing.index])[:, None],
+        "stratum": words(scope.strata)[:, None, None],
+        "reference": pairing.reference_name,
+        "n": left.cases,
+        "n_reference": right.cases + (left.cases if pairing.whole else 0.0),
+        "p": p,
+        "p_adjusted": adjusted,
+    }
+    share = pairing.share
+
+    def scaled(gap: FloatArray) -> FloatArray:
+        return gap * (1 - share)
+
+    def ratio_of(ratio: FloatArray) -> FloatArray:
+        with np.errstate(all="ignore"):
+            return np.where(share > 0, 1 / (share + (1 - share) / ratio), ratio)
+
+    low, high = newcombe(*counts, z=z)
+    family_low, family_high = newcombe(*pairing.counts(q), z=q)
+    gap_rows = scope.block(
+        shape,
+        measure=f"{rate}_gap",
+        value=scaled(left.value - right.value),
+        low=scaled(low),
+        high=scaled(high),
+        family_low=scaled(family_low),
+        family_high=scaled(family_high),
+        method=method_name("newcombe", left.kind),
+        undefined=reason,
+        no_interval=choose(both, unsure),
+        **shared,
+    )
+    with np.errstate(all="ignore"):
+        value = np.where(right.value > 0, left.value / right.value, np.nan)
+    at_once = [np.stack(sides) for sides in zip(counts, pairing.counts(q))]
+    critical_values = np.stack([np.full_like(q, z), q])
+    (low, family_low), (high, family_high) = koopman(*at_once, z=critical_values)
+    gone = np.isnan(value)
+    ratio_rows = scope.block(
+        shape,
+        measure=f"{rate}_ratio",
+        value=ratio_of(value),
+        low=np.where(gone, np.nan, ratio_of(low)),
+        high=np.where(gone, np.nan, ratio_of(high)),
+        family_low=np.where(gone, np.nan, ratio_of(family_low)),
+        family_high=np.where(gone, np.nan, ratio_of(family_high)),
+        method=method_name("koopman", left.kind),
+        undefined=choose(gone & both, REFERENCE_ZERO, reason),
+        no_interval=choose(both & ~gone, unsure),
+        **shared,
+    )
+    return [gap_rows, ratio_rows]
+
+
+def _family(scope: Scope, pairing: Pairing, noise: Noise, rate: str) -> FloatArray:
+    """Critical values of the families of gaps, shaped (stratum, 1, class).
+
+    Gaps to one reference move together, so over the whole table theirs is the quantile of max|t|
+    under the normal law of the count table, the limit of resampling its counts. Gaps to the rest
+    and gaps within strata, which are one family, get Šidák's value, which holds under any normal
+    law. Ratios use the same value: on the log scale their law differs only in how much of the
+    noise is the reference's.
+    """
+    total = pairing.group.variance + pairing.reference.variance
+    q = sidak_values(scope, total)
+    if pairing.group.value.shape[1] == len(scope.groups):
+        return q
+    (place,) = {*range(len(scope.groups))} - {*pairing.index}
+    own, theirs = (np.sqrt(side.variance) for side in (pairing.group, pairing.reference))
+    errors = np.insert(own, place, theirs[:, 0], axis=1)
+    for stratum in np.flatnonzero(~scope.within):
+        q[stratum, 0] = noise.quantiles(rate, int(stratum), errors=errors[stratum], reference=place)
+    return q
+
+
+def sidak_values(scope: Scope, variance: FloatArray) -> FloatArray:
+    """Šidák's critical values for the members that vary, shaped (stratum, 1, class)."""
+    return scope.shared_critical((variance > 0).sum(axis=1))[:, None, :]
+
+
+def adjust_p(scope: Scope, p: FloatArray) -> FloatArray:
+    """P-values by (stratum, group, class) adjusted within the families that intervals hold for."""
+    adjusted = np.full(p.shape, np.nan)
+    parts = [np.array([stratum]) for stratum in np.flatnonzero(~scope.within)]
+    classes = np.arange(p.shape[2])
+    for strata in filter(len, [*parts, np.flatnonzero(scope.within)]):
+        for family in np.split(classes, len(classes)) if scope.mirrored else [classes]:
+            where = np.ix_(strata, np.arange(p.shape[1]), family)
+            adjusted[where] = benjamini_hochberg(p[where])
+    return adjusted
+
+
+def _lacking(rates: GroupRates, nobody: str, weightless: str) -> Column:
+    """Why a rate does not exist, or None where it does."""
+    return choose(rates.cases == 0, nobody, choose(rates.mass > 0, None, weightless))

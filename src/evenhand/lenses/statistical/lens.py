@@ -1,0 +1,288 @@
+"""The statistical lens: rates by group and class, and how far groups lie apart."""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from evenhand.decisions.labels import MISSING, OVERALL, REST
+from evenhand.decisions.roles import Attribute, Roles
+from evenhand.decisions.table import Decisions
+from evenhand.decisions.tallies.collect import Need, group_needs
+from evenhand.decisions.tallies.scores import ScoreTallies
+from evenhand.decisions.tally import Tally
+from evenhand.errors import DataError, UsageError, nearest
+from evenhand.lenses.measures import CATALOGUE, counted_rates
+from evenhand.lenses.rows import LensResult, Options, Rows, exclusions
+from evenhand.lenses.scope import Scope, choose_reference, rule_name
+from evenhand.lenses.statistical.compare import (
+    Noise,
+    Pairing,
+    comparison_rows,
+    rate_rows,
+)
+from evenhand.lenses.statistical.confusion import Confusion, confusion, find_classes, prepare
+from evenhand.lenses.statistical.rates import GroupRates, group_rates, rest_rates
+from evenhand.lenses.statistical.scores import score_rows
+from evenhand.lenses.statistical.summaries import (
+    Worst,
+    equalised_odds_rows,
+    impact_ratio_rows,
+    rms_rows,
+    spread_rows,
+    stratified_rows,
+    worst,
+    worst_rows,
+)
+from evenhand.speech import plural
+from evenhand.stats.estimate import FloatArray
+
+LENS = "statistical"
+ODDS = ("true_positive_rate", "false_positive_rate")
+# From this many groups of one case each, a group column is probably an id.
+FEW_GROUPS = 10
+
+
+def lacks(decisions: Decisions) -> str | None:
+    """What the table would need for this lens, or None where it has it."""
+    roles = decisions.roles
+    if not roles.group:
+        return "a group column"
+    if roles.rule is None and not (roles.score and roles.truth):
+        return "a decision column, or a score and a threshold"
+    return None
+
+
+def needs(roles: Roles) -> list[Need]:
+    """The tables this lens measures from: counts and, with a truth, every score."""
+    return group_needs("counts", roles) + group_needs("scores", roles, score_columns(roles))
+
+
+def score_columns(roles: Roles) -> list[str]:
+    """The score columns that are held against a truth."""
+    if roles.truth is None:
+        return []
+    return [roles.score] if roles.score else list(roles.scores.values())
+
+
+def measure(decisions: Decisions, options: Options) -> LensResult:
+    """Every rate, gap, ratio and summary of every attribute."""
+    parts: list[Rows] = []
+    notes: list[str] = []
+    tallies: list[Tally] = []
+    details: dict[str, object] = {}
+    units: dict[str, object] = {}
+    excluded: dict[str, int] = {}
+    scores = ScoreTallies(decisions, score_columns(decisions.roles))
+    for attribute in decisions.roles.attributes:
+        ruled = decisions.roles.rule is not None
+        tally = decisions.count(attribute, cluster=ruled and decisions.roles.together is not None)
+        tallies.append(tally)
+        check_thresholds(tally, attribute, decisions.roles)
+        excluded |= left_out(tally, attribute, decisions.roles)
+        if ruled:
+            classes, positive = find_classes(tally, decisions.roles)
+            details |= {"classes": list(classes), "positive": positive}
+            if "cluster" in tally.codes:
+                units[attribute.name] = independent_units(tally, decisions.roles)
+            rows, remarks = measure_tally(tally, attribute, decisions.roles, options)
+            parts += rows
+            notes += remarks
+        columns = scored_classes(decisions, tally)
+        parts += score_rows(scores, attribute, options, classes=columns)
+    if units:
+        details["units"] = units
+    return LensResult(
+        lens=LENS,
+        rows=Rows.concatenate(parts),
+        excluded=excluded,
+        notes=tuple(notes),
+        details=details,
+        tallies=tuple(tallies),
+    )
+
+
+def independent_units(tally: Tally, roles: Roles) -> dict[str, object]:
+    """How many clusters the rows of an attribute come from, and what they are."""
+    codes = tally.codes
+    used = codes["cluster"][(codes["cluster"] >= 0) & (codes["group"] >= 0)]
+    return {
+        "unit": "clusters" if roles.cluster else "labelers",
+        "column": roles.together,
+        "count": len(np.unique(used)),
+    }
+
+
+def scored_classes(decisions: Decisions, tally: Tally) -> dict[str, str]:
+    """Which column holds the score of which class; none without a truth to hold it against."""
+    roles = decisions.roles
+    if roles.truth is None:
+        return {}
+    if roles.score is None:
+        return dict(roles.scores)
+    _, positive = find_classes(tally, roles)
+    return {} if positive is None else {positive: roles.score}
+
+
+def measure_tally(
+    tally: Tally, attribute: Attribute, roles: Roles, options: Options
+) -> tuple[list[Rows], list[str]]:
+    """The rows of one attribute from its tally alone, and what is worth saying of them."""
+    table = confusion(tally, roles)
+    clusters = prepare(tally, roles)[0] if "cluster" in tally.labels else None
+    if table.sums["n"].sum() == 0:
+        raise DataError(
+            f"Nothing is left to measure for group={attribute.name!r}: no row has both a group "
+            "and a decision."
+        )
+    scope = attribute_scope(table, attribute, roles, options)
+    noise = Noise(table, scope)
+    parts: list[Rows] = []
+    notes: list[str] = _unseen(table, attribute)
+    pairs: dict[str, Worst] = {}
+    odds: dict[str, Worst] = {}
+    cases: dict[str, FloatArray] = {}
+    for rate in counted_rates(truth=table.has_truth):
+        rates = group_rates(table, rate, clusters=clusters)
+        parts.append(rate_rows(scope, rate, rates))
+        if len(table.groups) < 2:
+            continue
+        for pairing in pairings(scope, table, rate, rates):
+            parts += comparison_rows(scope, rate, pairing, noise)
+            if len(table.classes) > 2 and pairing.reference_name != REST:
+                parts.append(rms_rows(scope, rate, pairing, table=table, rates=rates))
+            if len(table.strata) > 1 and pairing.reference_name not in (REST, OVERALL):
+                rows, remarks = stratified_rows(scope, rate, pairing, rates=rates)
+                parts += rows
+                notes += remarks
+        shared = rates.shared_variance()
+        certainty = rates.pair_certainty(shared)
+        mirror = pairs.get(CATALOGUE[rate].mirror or "")
+        pairs[rate] = mirror.mirrored() if mirror else worst(scope, rates, certainty=certainty)
+        if rate in ODDS:
+            odds[rate] = worst(scope, rates, certainty=certainty, rates_at_once=len(ODDS))
+            cases[rate] = rates.cases
+        parts.append(worst_rows(scope, rate, rates, pairs[rate]))
+        if rate == "selection_rate":
+            parts.append(impact_ratio_rows(scope, rates, certainty=certainty))
+        if len(table.groups) > 2:
+            parts.append(spread_rows(scope, rate, rates, shared=shared))
+    if odds:
+        parts.append(equalised_odds_rows(scope, odds, cases))
+    return parts, notes
+
+
+def attribute_scope(
+    table: Confusion, attribute: Attribute, roles: Roles, options: Options
+) -> Scope:
+    """What the rows of one attribute share."""
+    sizes = table.sums["n"][0, :, 0].sum(axis=(-2, -1))
+    return Scope(
+        lens=LENS,
+        attribute=attribute.name,
+        rule=rule_name(roles),
+        level=options.level,
+        seed=options.seed,
+        classes=table.classes,
+        groups=table.groups,
+        strata=table.strata,
+        reference=choose_reference(table.groups, sizes, roles.reference.get(attribute.name)),
+        mirrored=table.positive is not None,
+    )
+
+
+def pairings(scope: Scope, table: Confusion, rate: str, rates: GroupRates) -> Iterable[Pairing]:
+    """The comparisons asked for: with the reference and, beyond two groups, with the rest."""
+    everybody = list(range(len(table.groups)))
+    rest = None
+    place = scope.place
+    if place is None or len(everybody) > 2:
+        rest = rest_rates(table, rate, of=rates)
+    if place is not None:
+        others = [i for i in everybody if i != place]
+        yield Pairing(
+            index=others,
+            group=rates.take(others),
+            reference=rates.take([place]),
+            reference_name=scope.groups[place],
+            certainty=_of_groups(rates.certainty(place), others),
+        )
+    if rest is not None and scope.reference == OVERALL:
+        yield Pairing(
+            index=everybody, group=rates, reference=rest, reference_name=OVERALL, whole=True
+        )
+    elif rest is not None:
+        yield Pairing(index=everybody, group=rates, reference=rest, reference_name=REST)
+
+
+def check_thresholds(tally: Tally, attribute: Attribute, roles: Roles) -> None:
+    """Refuse thresholds by group that name a group that is not there, or leave one out."""
+    if not isinstance(roles.threshold, Mapping) or attribute.columns != roles.group[:1]:
+        return
+    groups = [name for name in tally.labels["group"] if name != MISSING]
+    for name in roles.threshold:
+        if name not in groups:
+            raise UsageError(
+                f"threshold for {name!r}, which is not a value of group={attribute.name!r}."
+                f"{nearest(name, groups)} It has {', '.join(groups[:8])}."
+            )
+    for name in groups:
+        if name not in roles.threshold:
+            raise UsageError(
+                f"There is a threshold for {', '.join(roles.threshold)} and none for {name!r}. "
+                f"Give every value of group={attribute.name!r} one."
+            )
+
+
+def left_out(tally: Tally, attribute: Attribute, roles: Roles) -> dict[str, int]:
+    """Rows that could not be used, by reason."""
+    n, codes = tally.sums["n"], tally.codes
+    reasons = {f"no {attribute.name}": n[codes["group"] < 0].sum()}
+    if "decision" in codes:
+        reasons["no decision"] = n[codes["decision"] < 0].sum()
+    if "truth" in codes:
+        reasons["no truth (kept for selection rates)"] = n[codes["truth"] < 0].sum()
+    if "stratum" in codes:
+        reasons[f"no {roles.stratum} (kept outside strata)"] = n[codes["stratum"] < 0].sum()
+    if "cluster" in codes:
+        reasons[f"no {roles.together}"] = n[codes["cluster"] < 0].sum()
+    if "weighed" in codes:
+        reasons[f"no {roles.weight}"] = n[codes["weighed"] < 0].sum()
+    if "scored" in codes:
+        reasons["no decision"] = n[codes["scored"] < 0].sum()
+    return exclusions(reasons, roles)
+
+
+def _of_groups(factor: FloatArray | float, groups: list[int]) -> FloatArray | float:
+    return factor if isinstance(factor, float) else factor[:, groups]
+
+
+def _unseen(table: Confusion, attribute: Attribute) -> list[str]:
+    notes = []
+    sizes = table.sums["n"][0, :, 0].sum(axis=(-2, -1))
+    if len(table.groups) == 1:
+        notes.append(
+            f"group='{attribute.name}' has one value, '{table.groups[0]}': there is nothing to "
+            "compare it with."
+        )
+    elif len(table.groups) >= FEW_GROUPS and sizes.max() <= 1:
+        notes.append(
+            f"group='{attribute.name}' has {len(table.groups):,} values of one case each. It looks "
+            "like an id column: name the column that says which group a person belongs to."
+        )
+    if not table.has_truth:
+        return notes
+    cells = table.sums["n"][0].sum(axis=0)
+    positives = cells[:, 1].sum(axis=-1)
+    decided = cells[:, :, 1].sum(axis=-1)
+    for i, name in enumerate(table.classes):
+        if positives[i] == 0 and decided[i] > 0:
+            notes.append(
+                f"Class '{name}' was decided {plural(decided[i], 'time')} and never occurs in the "
+                "truth: its true positive rate is undefined."
+            )
+    if (positives > 0).sum() == 1:
+        only = table.classes[int(np.argmax(positives))]
+        notes.append(
+            f"The truth has one class, '{only}': rates that need another class are undefined."
+        )
+    return notes

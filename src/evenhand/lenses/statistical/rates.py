@@ -1,0 +1,273 @@
+"""Rates of every group and class with the counts that their intervals need."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.decisions.tally import Tally
+from evenhand.lenses.measures import cells_of
+from evenhand.lenses.statistical.confusion import UNKNOWN, Confusion
+from evenhand.stats.estimate import FloatArray
+from evenhand.stats.weights import (
+    class_gap_covariance,
+    clustered_covariance,
+    clustered_rate,
+    distinct,
+    group_covariance,
+    pair_certainty,
+    weighted_rate,
+)
+
+Effective = Callable[[FloatArray | float], tuple[FloatArray, FloatArray]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRates:
+    """A rate by (stratum, group, class).
+
+    `cases` are rows and `mass` is their weight; `effective(z)` gives the hits and cases to put
+    into a binomial interval formula, which differ from the rows' own where rows are weighted or
+    come in clusters. `sums` are the hits and cases of every cluster, where rows come in any.
+    """
+
+    value: FloatArray
+    cases: FloatArray
+    mass: FloatArray
+    variance: FloatArray
+    effective: Effective
+    kind: str
+    sums: dict[str, NDArray[Any]] | None = None
+
+    @property
+    def unsure(self) -> NDArray[np.bool_]:
+        """Where a rate has a value and nothing to tell how sure it is: its rows are one cluster."""
+        return np.asarray((self.kind == "clustered") & (self.mass > 0) & np.isnan(self.variance))
+
+    def certainty(self, reference: int) -> FloatArray | float:
+        """How much surer a gap to this group is than its two rates, by (stratum, group, class).
+
+        Clusters that both groups share, such as labelers who judge both, move both rates alike;
+        effective counts are multiplied by this to give the gap's own variance.
+        """
+        if self.sums is None:
+            return 1.0
+        apart = self.variance + self.variance[:, [reference]]
+        shape = self.value.shape
+        places = np.arange(self.value.size).reshape(shape)
+        compared = np.broadcast_to(places[:, [reference]], shape).reshape(-1)
+        shared = clustered_covariance(**self.sums, reference=compared).reshape(shape)
+        with np.errstate(all="ignore"):
+            factor = apart / (apart - 2 * shared)
+        return np.where(np.isfinite(factor) & (factor > 0), factor, 1.0)
+
+    def shared_variance(self) -> FloatArray | None:
+        """Covariance of every two groups through clusters, (stratum, class, group, group)."""
+        if self.sums is None:
+            return None
+        return group_covariance(**self.sums, shape=self.value.shape, axis=1)
+
+    def pair_certainty(self, shared: FloatArray | None) -> FloatArray | None:
+        """How much surer the gap of every two groups is than their rates, as `certainty` is.
+
+        `shared` is what `shared_variance` gives; (stratum, class, group, group).
+        """
+        if shared is None:
+            return None
+        return pair_certainty(np.moveaxis(self.variance, 1, -1), shared)
+
+    def class_covariance(self, reference: int | None) -> tuple[FloatArray, FloatArray]:
+        """Covariance of gaps over classes by clusters, and how many, by (stratum, group, …)."""
+        assert self.sums is not None
+        strata, groups, classes = self.value.shape
+        return class_gap_covariance(
+            **self.sums, shape=(strata, groups, classes), reference=reference
+        )
+
+    def take(self, groups: list[int]) -> "GroupRates":
+        """The rates of some groups."""
+
+        def effective(z: FloatArray | float) -> tuple[FloatArray, FloatArray]:
+            hits, n = self.effective(z)
+            return hits[:, groups], n[:, groups]
+
+        return GroupRates(
+            value=self.value[:, groups],
+            cases=self.cases[:, groups],
+            mass=self.mass[:, groups],
+            variance=self.variance[:, groups],
+            effective=effective,
+            kind=self.kind,
+        )
+
+
+def group_rates(table: Confusion, rate: str, *, clusters: Tally | None = None) -> GroupRates:
+    """A rate by (stratum, group, class), from counts, weights or clusters."""
+    hits, cases = table.hits_and_cases(rate)
+    if clusters is not None:
+        return _clustered(table, rate, cases, clusters)
+    weight = weight_column(table.sums, rate)
+    if weight is None:
+        return _plain(hits, cases)
+    hit_weight, weights = table.hits_and_cases(rate, weight)
+    hit_squares, squares = table.hits_and_cases(rate, f"{weight}2")
+    found = weighted_rate(
+        hit_weight,
+        weights - hit_weight,
+        hit_squares=hit_squares,
+        miss_squares=squares - hit_squares,
+    )
+    return GroupRates(
+        value=found.value,
+        cases=cases,
+        mass=weights,
+        variance=found.variance,
+        effective=lambda z: (found.hits, found.n),
+        kind="weighted",
+    )
+
+
+def method_name(name: str, kind: str) -> str:
+    """The name of a method, with how rows count where each is not simply one.
+
+    Examples:
+        >>> method_name("wilson", "counted"), method_name("wilson", "clustered")
+        ('wilson', 'wilson, clustered')
+    """
+    return name if kind == "counted" else f"{name}, {kind}"
+
+
+def weight_column(sums: dict[str, FloatArray], rate: str) -> str | None:
+    """Which sum weighs this rate: reviews stand for the unreviewed wherever truth is needed."""
+    if cells_of(rate).needs_truth and "reviewed" in sums:
+        return "reviewed"
+    return "weight" if "weight" in sums else None
+
+
+def rest_of(table: Confusion) -> Confusion:
+    """The table in which every group is replaced by all the others together."""
+    sums = {k: v.sum(axis=1, keepdims=True) - v for k, v in table.sums.items()}
+    return Confusion(
+        classes=table.classes,
+        groups=table.groups,
+        strata=table.strata,
+        sums=sums,
+        joint=None,
+        positive=table.positive,
+        has_truth=table.has_truth,
+    )
+
+
+def rest_rates(table: Confusion, rate: str, *, of: GroupRates) -> GroupRates:
+    """The rate of all other groups together, for every group.
+
+    With clusters the groups' variances are combined as if no cluster spanned two groups; a group
+    whose rows are one cluster counts as one case, which is all that is known of it.
+    """
+    if of.kind != "clustered":
+        return group_rates(rest_of(table), rate)
+    cases = of.cases.sum(axis=1, keepdims=True) - of.cases
+    mass = of.mass.sum(axis=1, keepdims=True) - of.mass
+    with np.errstate(all="ignore"):
+        hits = np.nan_to_num(of.value * of.mass)
+        value = (hits.sum(axis=1, keepdims=True) - hits) / mass
+        every = hits.sum(axis=1, keepdims=True) / of.mass.sum(axis=1, keepdims=True)
+        variances = np.where(of.unsure, every * (1 - every), of.variance)
+        spread = np.nan_to_num(variances * of.mass**2)
+        variance = (spread.sum(axis=1, keepdims=True) - spread) / mass**2
+        n = np.minimum(np.where(variance > 0, value * (1 - value) / variance, cases), cases)
+    return GroupRates(
+        value=value,
+        cases=cases,
+        mass=mass,
+        variance=variance,
+        effective=lambda z: (value * n, n),
+        kind="clustered",
+    )
+
+
+def _plain(hits: FloatArray, cases: FloatArray) -> GroupRates:
+    with np.errstate(all="ignore"):
+        value = hits / cases
+        variance = value * (1 - value) / cases
+    return GroupRates(
+        value=value,
+        cases=cases,
+        mass=cases,
+        variance=variance,
+        effective=lambda z: (hits, cases),
+        kind="counted",
+    )
+
+
+def _clustered(table: Confusion, rate: str, cases: FloatArray, clusters: Tally) -> GroupRates:
+    parts = _cluster_sums(table, rate, clusters)
+    squares = parts.pop("squares")
+    found = clustered_rate(**parts, squares=squares, cells=cases.size)
+    shape = cases.shape
+
+    weight = weight_column(table.sums, rate)
+
+    def effective(z: FloatArray | float) -> tuple[FloatArray, FloatArray]:
+        hits, n = found.effective(z=np.broadcast_to(z, shape).reshape(-1))
+        return hits.reshape(shape), n.reshape(shape)
+
+    return GroupRates(
+        value=found.value.reshape(shape),
+        cases=cases,
+        mass=cases if weight is None else table.hits_and_cases(rate, weight)[1],
+        variance=found.variance.reshape(shape),
+        effective=effective,
+        kind="clustered",
+        sums=parts,
+    )
+
+
+def _cluster_sums(table: Confusion, rate: str, tally: Tally) -> dict[str, NDArray[Any]]:
+    """Hits and cases of every cluster in every (stratum, group, class)."""
+    weight = weight_column(tally.sums, rate) or "n"
+    squares = f"{weight}2" if weight != "n" else "n"
+    hit_mask, case_mask = (np.array(mask) for mask in cells_of(rate).masks)
+    codes = tally.codes
+    size = len(table.classes)
+    usable = (codes["group"] >= 0) & (codes["cluster"] >= 0)
+    pieces: list[tuple[FloatArray, ...]] = []
+    # The first pass counts every row into the whole table, the second into its own stratum.
+    for stratum in (np.zeros(len(tally), dtype=np.int64), codes["stratum"] + 1):
+        inside = usable & (stratum > 0) if stratum.any() else usable
+        cell = (stratum * len(table.groups) + codes["group"]) * size
+        for place, name in enumerate(table.classes):
+            state = np.where(codes["truth"] < 0, UNKNOWN, (codes["truth"] == place).astype(int))
+            for decided in (0, 1):
+                amount, own = (
+                    _decided(tally, kind, place, name)[decided] for kind in (weight, squares)
+                )
+                keep = inside & (case_mask[state, decided] > 0) & (amount > 0)
+                hits = amount * hit_mask[state, decided]
+                parts = (hits, amount, cell + place, codes["cluster"], own)
+                pieces.append(tuple(part[keep] for part in parts))
+        if len(table.strata) == 1:
+            break
+    hits, amount, cells, cluster, squared = (np.concatenate(part) for part in zip(*pieces))
+    # Summed once for each (cell, cluster), in order: everything that follows asks for that.
+    width = int(cluster.max(initial=0)) + 1
+    key, where = distinct(cells.astype(np.int64) * width + cluster)
+    sums = {"hit_weight": hits, "weight": amount, "squares": squared}
+    return {
+        **{name: np.bincount(where, part, minlength=key.size) for name, part in sums.items()},
+        "cell": key // width,
+        "cluster": key % width,
+    }
+
+
+def _decided(tally: Tally, kind: str, place: int, name: str) -> tuple[FloatArray, FloatArray]:
+    """A sum of each tally row split into what was not decided for a class and what was."""
+    amount = tally.sums[kind]
+    if "decision" in tally.codes:
+        decision = tally.codes["decision"]
+        return amount * ((decision >= 0) & (decision != place)), amount * (decision == place)
+    column = f"hit:{name}" if kind == "n" else f"hit:{name}:{kind}"
+    hit = tally.sums.get(column, np.zeros_like(amount))
+    return amount - hit, hit
