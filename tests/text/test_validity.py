@@ -4,9 +4,14 @@ import numpy as np
 import pytest
 
 from evenhand.simulate.biographies import biographies
-from evenhand.text.leak import _paired_auc, leak_probe
 from evenhand.text.lexicon import load_lexicon
-from evenhand.text.validity import article_mismatches, placebo_swap, swap_validity
+from evenhand.text.validity import (
+    _paired_auc,
+    article_mismatches,
+    leak_probe,
+    placebo_swap,
+    swap_validity,
+)
 
 TEXTS = biographies(800, seed=3).frame["text"].to_list()
 

@@ -1,10 +1,40 @@
-"""Words and their case: what is copied from an old word to the new one, and how words are found."""
+"""Words: their case, how they are found in a text, and the forms of the titles of occupations."""
 
 import re
 from collections.abc import Iterable
 from itertools import product
 from typing import Any
 
+TITLE_FORMS: dict[str, tuple[str, ...]] = {
+    "accountant": ("chartered accountant", "certified public accountant", "cpa"),
+    "architect": ("landscape architect",),
+    "attorney": ("attorney at law", "lawyer", "trial lawyer", "defense attorney", "barrister"),
+    "chiropractor": ("chiropractic physician", "doctor of chiropractic"),
+    "comedian": ("stand up comedian", "standup comedian", "comic", "comedienne"),
+    "composer": ("film composer", "songwriter"),
+    "dentist": ("general dentist", "pediatric dentist", "orthodontist"),
+    "dietitian": ("registered dietitian", "dietician", "nutritionist"),
+    "dj": ("disc jockey", "deejay", "radio dj"),
+    "filmmaker": ("film maker", "documentary filmmaker", "film director", "movie director"),
+    "interior_designer": ("interior decorator",),
+    "journalist": ("freelance journalist", "reporter", "photojournalist"),
+    "model": ("fashion model", "supermodel", "glamour model"),
+    "nurse": ("registered nurse", "nurse practitioner", "nurse midwife", "rn"),
+    "painter": ("landscape painter", "portrait painter"),
+    "paralegal": ("legal assistant",),
+    "pastor": ("senior pastor", "associate pastor", "reverend"),
+    "personal_trainer": ("fitness trainer", "certified personal trainer", "fitness instructor"),
+    "photographer": ("wedding photographer", "fashion photographer", "freelance photographer"),
+    "physician": ("family physician", "medical doctor", "doctor", "internist"),
+    "poet": ("slam poet", "spoken word poet", "poetess"),
+    "professor": ("associate professor", "assistant professor", "adjunct professor", "lecturer"),
+    "psychologist": ("clinical psychologist", "licensed psychologist", "school psychologist"),
+    "rapper": ("hip hop artist", "mc"),
+    "software_engineer": ("software developer", "senior software engineer", "web developer"),
+    "surgeon": ("plastic surgeon", "orthopedic surgeon", "neurosurgeon"),
+    "teacher": ("school teacher", "schoolteacher", "english teacher", "math teacher"),
+    "yoga_teacher": ("yoga instructor", "registered yoga teacher"),
+}
 _VOWEL = re.compile(
     r"(?!eu|uni(?!n)|us[eu]|one\b|once|ur[aeiou])[aeiou]|heir|hour|hono?u?r|honest", re.I
 )

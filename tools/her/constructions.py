@@ -8,8 +8,8 @@ _P_ and _O_ stand where "her" would, as a possessive and as an object.
 import re
 from random import Random
 
-from evenhand.text.her.contexts import Context, context
-from evenhand.text.her.words import WORDS
+from evenhand.text.his_or_him import Context, context
+from her.words import WORDS
 
 # One pattern a line; <list> draws a word from that list. Lines that say the same in several ways
 # are drawn as often as they are written.

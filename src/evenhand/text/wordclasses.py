@@ -1,10 +1,6 @@
 """Coarse word classes: closed lists of function words, and endings for everything else."""
 
-import re
-from collections import Counter
-from collections.abc import Iterable, Mapping
-
-_TOKEN = re.compile(r"\w+|[^\w\s]")
+from collections.abc import Mapping
 
 _LISTS = {
     # what follows an object: it opens no noun phrase with a possessive before it
@@ -134,7 +130,7 @@ _VERBS = {
         introduce introduced diagnosed pick picked""",
 }
 
-_CLASS = {word: name for name, words in _LISTS.items() for word in words.split()}
+CLOSED = {word: name for name, words in _LISTS.items() for word in words.split()}
 _BEFORE = {word: name for name, words in _VERBS.items() for word in words.split()}
 
 # Nouns and adjectives in -ing and -ly: most such words are gerunds and adverbs.
@@ -148,11 +144,6 @@ _LIKE_ADVERBS = """
     unlikely weekly worldly yearly apply rely multiply
 """
 _NO_GERUND, _NO_ADVERB = frozenset(_LIKE_GERUNDS.split()), frozenset(_LIKE_ADVERBS.split())
-
-_OPENERS = {"a": "c", "an": "c", "the": "n", "these": "n", "those": "n"}
-_OPENERS.update(dict.fromkeys(("to", "will", "would", "can", "could", "must", "may", "t"), "v"))
-_OPENERS.update(dict.fromkeys(("is", "was", "are", "were", "very", "so", "too", "more"), "a"))
-_CLOSERS = {"prep", "conj", "aux", "adv", "pron"}
 
 _ENDINGS = ("ly", "ing", "ed", "tion", "ous", "ful", "al", "ive", "ic", "er", "est", "ss", "s")
 
@@ -168,7 +159,7 @@ def word_class(word: str, *, induced: Mapping[str, str], before: bool = False) -
         'make'
     """
     low = word.lower()
-    known = (_BEFORE.get(low) if before else None) or _CLASS.get(low)
+    known = (_BEFORE.get(low) if before else None) or CLOSED.get(low)
     if known is not None:
         return known
     if not low[0].isalpha():
@@ -186,42 +177,3 @@ def word_class(word: str, *, induced: Mapping[str, str], before: bool = False) -
         if low.endswith(ending):
             return ending
     return "open"
-
-
-def induce_classes(texts: Iterable[str]) -> dict[str, str]:
-    """Letters of what each open word can be, read off its neighbours: a adjective, c noun that
-    can be counted, n other noun, v verb.
-
-    "a nephew of" shows a countable noun, "the paint on" a noun, "will paint" a verb,
-    "was happy ." an adjective. A bare countable noun cannot follow an object ("taught her
-    nephew"), other nouns can ("gave her food"): endings do not tell the two apart.
-
-    Examples:
-        >>> induce_classes(["A nephew of Jo. A nephew, too. They will mutter, can mutter."] * 2)
-        {'mutter': 'v', 'nephew': 'c'}
-    """
-    after: dict[str, Counter[str]] = {letter: Counter() for letter in "acnv"}
-    heads: dict[str, Counter[str]] = {letter: Counter() for letter in "acn"}
-    total: Counter[str] = Counter()
-    for text in texts:
-        tokens = _TOKEN.findall(text.lower())
-        total.update(tokens)
-        for before, word, following in zip(tokens, tokens[1:], [*tokens[2:], "."]):
-            letter = _OPENERS.get(before)
-            if letter is None or word in _CLASS or not word.isalpha():
-                continue
-            after[letter][word] += 1
-            if letter != "v" and (_CLASS.get(following) in _CLOSERS or not following[0].isalnum()):
-                heads[letter][word] += 1
-    found: dict[str, str] = {}
-    for word, count in total.items():
-        letters = [
-            letter
-            for letter in "acn"
-            if heads[letter][word] >= 2 and heads[letter][word] >= 0.4 * after[letter][word]
-        ]
-        if after["v"][word] >= max(2, 0.1 * count):
-            letters.append("v")
-        if letters:
-            found[word] = "".join(letters)
-    return dict(sorted(found.items()))

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,23 +11,115 @@ import numpy as np
 from evenhand.decisions.batches import (
     Batch,
     BatchTable,
-    check_parquet_path,
+    check_table_path,
     open_batches,
     write_batches,
 )
 from evenhand.errors import DataError, MissingExtra, UsageError
+from evenhand.speech import agree, listed, plural
 from evenhand.stats.estimate import Estimate, critical
 from evenhand.stats.rates import rate
-from evenhand.text.compiled import Tagger
-from evenhand.text.leak import leak_probe
-from evenhand.text.lexicon import Lexicon, load_lexicon
-from evenhand.text.mask import mask_texts
-from evenhand.text.scrub import scrub_texts
+from evenhand.text.compiled import Tagger, load_tagger
+from evenhand.text.lexicon import Lexicon, add_names, load_lexicon
+from evenhand.text.mask import mask_texts, scrub_texts
 from evenhand.text.swap import swap_texts
-from evenhand.text.swap_report import SwapReport
-from evenhand.text.tagger import load_tagger
-from evenhand.text.titles import TITLE_FORMS
-from evenhand.text.validity import SwapValidity, swap_validity
+from evenhand.text.tokens import TITLE_FORMS
+from evenhand.text.validity import SwapValidity, leak_probe, swap_validity
+
+SCHEMA = "evenhand.swap/1"
+_MEASURES = {
+    "changed": "texts changed",
+    "mixed": "words of both values",
+    "unresolved": "with an unresolved word",
+    "round_trip": "changed texts that come back",
+    "articles": "changed texts with a wrong a/an",
+    "placebo_changed": "texts that a placebo would change",
+    "leak": "swapped texts told from originals (AUC)",
+}
+_FEW = 5
+_WIDTH = 43
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwapReport:
+    """What was swapped, and how far the swap can be trusted."""
+
+    source: str
+    out: str
+    rows: int
+    text: str
+    lexicon: str
+    attribute: str
+    group: str | None
+    columns: list[str]
+    validity: tuple[SwapValidity, ...]
+    unresolved_rows: list[dict[str, Any]] = field(default_factory=list)
+    other_values: Mapping[str, int] = field(default_factory=dict)
+    changes: Mapping[str, Estimate] = field(default_factory=dict)
+    tagger: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain values, with the first thousand unresolved rows."""
+        return {"schema": SCHEMA, **asdict(self)}
+
+    def __str__(self) -> str:
+        missing = self.validity[0].missing
+        null = f", {missing:,} without a text" if missing else ""
+        tagger = f", his or him by {self.tagger}" if self.tagger else ""
+        lines = [f"{self.rows:,} rows of {self.source}{null}; lexicon {self.lexicon}{tagger}."]
+        lines += [f"  {name:<{_WIDTH}} {value}" for name, value in self.changes.items()]
+        for each in self.validity:
+            lines += ["", f"{self.text}@{each.to}"]
+            lines += [
+                f"  {told:<{_WIDTH}} {getattr(each, name)}" for name, told in _MEASURES.items()
+            ]
+        lines += ["", *self._told()]
+        return "\n".join(lines)
+
+    def _told(self) -> list[str]:
+        """Sentences on what stayed open."""
+        told = []
+        words: dict[str, int] = {}
+        for each in self.validity:
+            for word, n in each.unresolved_words.items():
+                words[word] = words.get(word, 0) + n
+        if words:
+            top = sorted(words.items(), key=lambda pair: (-pair[1], pair[0]))
+            open_words = listed([f"{word} ({n:,})" for word, n in top], most=_FEW)
+            rows = list(dict.fromkeys(each["row"] for each in self.unresolved_rows))
+            first = ", ".join(str(row) for row in rows[:_FEW])
+            told.append(
+                f"Unresolved words: {open_words}; rows {first}{', …' * (len(rows) > _FEW)}."
+            )
+        if self.other_values:
+            n = sum(self.other_values.values())
+            names = ", ".join(repr(name) for name in list(self.other_values)[:_FEW])
+            told.append(
+                f"{plural(n, 'row')} {agree(n, 'has', 'have')} another value of {self.group} "
+                f"({names}); the words of {agree(n, 'its', 'their')} text say what it is rewritten "
+                "from."
+            )
+        told += self._leaks()
+        added = ", ".join(self.columns)
+        told.append(f"Wrote {self.out} with {added}.")
+        return told
+
+    def _leaks(self) -> list[str]:
+        """What it means that a classifier can, or cannot, tell a swapped text from an original."""
+        known = [each.leak for each in self.validity if each.leak.low is not None]
+        if not known:
+            return []
+        if any(leak.low is not None and leak.low > 0.5 for leak in known):
+            return [
+                "A classifier tells swapped texts from originals better than by chance (AUC 0.5): "
+                "other words, such as names, contradict the swapped ones, and a model may react to "
+                "that rather than to the group."
+            ]
+        return [
+            "A classifier does not tell swapped texts from originals better than by chance (AUC "
+            "0.5): the swap leaves no trace that a model could react to."
+        ]
+
 
 SAMPLE = 10_000  # texts on which the costly parts of the validity are measured
 LONGEST_IN_SAMPLE = 20_000  # characters
@@ -39,13 +131,14 @@ Progress = Callable[[int, int], None]
 class TextChanges:
     """What is done to a text besides the swap, before it: masking; and after it: scrubbing.
 
-    Titles of the column `title` are masked in the text itself, so that every counterfactual text
-    is masked too. `scrub` adds the column `<text>:scrubbed`, without the names in column `name`.
+    Titles of the column `title`, all of them or with the `scope` "own" each row's alone, are
+    masked in the text itself, so that every counterfactual text is masked too. `scrub` adds the
+    column `<text>:scrubbed`, without the names in column `name`.
     """
 
     title: str | None = None
     forms: Mapping[str, Sequence[str]] = field(default_factory=lambda: TITLE_FORMS)
-    scope: str = "own"
+    scope: str = "all"
     scrub: bool = False
     name: str | None = None
 
@@ -58,7 +151,9 @@ def swap_table(
     group: str | None = None,
     lexicon: Lexicon | str = "gender_pronouns",
     values: Mapping[str, str] | None = None,
-    changes: TextChanges | None = None,
+    names: Any = None,
+    placebo: bool = False,
+    changes: TextChanges | Mapping[str, Any] | None = None,
     tagger: Tagger | str | None = None,
     probe: bool = True,
     level: float = 0.95,
@@ -68,10 +163,13 @@ def swap_table(
     """Adds `<text>@<value>` for each value of the lexicon, and says how far that can be trusted.
 
     `group` is the column with the value of each row's person; without it, or where it is null,
-    the text's own words decide. `values` names the lexicon's values as the column writes them
-    ({"female": "F"}); `tagger` tells his from him, such as "spacy:en_core_web_sm". Shares of
+    the text's own words decide. `values` says which value of the lexicon a value of the column
+    is ({"F": "female"}); `tagger` tells his from him, such as "spacy:en_core_web_sm". Shares of
     changed, mixed and unresolved texts count every row; the rest of the validity is measured on a
-    sample of at most 10,000. `progress` is told how many rows are done, and of how many.
+    sample of at most 10,000. `names` is a table of names to swap too; `placebo` swaps neutral
+    synonyms instead, the baseline without effect; `changes` says what else is done to a text,
+    such as `{"title": "job"}` to mask titles (`TextChanges`). `progress` is told how
+    many rows are done, and of how many.
 
     Examples:
         >>> import tempfile
@@ -80,22 +178,30 @@ def swap_table(
         >>> report.columns
         ['bio@female', 'bio@male']
     """
-    target = check_parquet_path(out, data=data)
+    target = check_table_path(out, data=data)
     critical(level)  # refuses what is no level before anything is rewritten
     if seed < 0:
         raise UsageError(f"seed={seed} is not a seed. Give 0 or a larger whole number.")
+    if placebo:
+        if names is not None or values:
+            raise UsageError("--placebo swaps neutral words only. Leave out --names and --value.")
+        # Wording is not the group: each text's own wording decides what it is rewritten from.
+        lexicon, group = "neutral_synonyms", None
     words = lexicon if isinstance(lexicon, Lexicon) else load_lexicon(lexicon)
-    changes = changes or TextChanges()
+    if names is not None:
+        words = with_names(words, names)
+    changes = changes if isinstance(changes, TextChanges) else TextChanges(**(changes or {}))
     with open_batches(data) as table:
-        names = _checked(table, text=text, words=words, values=values, changes=changes)
-        sources = _Sources(table, group, names)
+        written = _checked(table, text=text, words=words, values=values, changes=changes)
+        sources = _Sources(table, group, written)
         work = _Work(
             text=text,
             words=words,
-            names=names,
+            names=written,
             sources=sources,
             changes=changes,
             tagger=load_tagger(tagger) if isinstance(tagger, str) else tagger,
+            titles=_every_title(table, changes),
             seed=seed,
         )
         size = table.rows_at_once([text])
@@ -109,7 +215,7 @@ def swap_table(
         lexicon=words.name,
         attribute=words.attribute,
         group=group,
-        columns=[f"{text}@{name}" for name in names.values()],
+        columns=[f"{text}@{name}" for name in written.values()],
         validity=work.validity(probe=probe, level=level),
         unresolved_rows=work.listed,
         other_values=sources.others,
@@ -150,13 +256,19 @@ def _checked(
             f"name={changes.name!r} is only used when scrubbing. Ask for it with scrub=True "
             "(--scrub)."
         )
-    given = dict(values or {})
-    for value in given:
-        words.check_value(value, argument="value")
-    names = {value: given.get(value, value) for value in words.values}
+    given = words.check_groups(values or {})
+    own = {value: str(name) for name, value in given.items()}
+    names = {value: own.get(value, value) for value in words.values}
     if len(set(names.values())) < len(names):
         raise UsageError(f"Two values have one name ({given}). Give each value a name of its own.")
     return names
+
+
+def _every_title(table: BatchTable, changes: TextChanges) -> list[str]:
+    """All titles of the table, where all are masked: a batch may lack some."""
+    if changes.title is None or changes.scope != "all":
+        return []
+    return list(table.counts("mask_titles", changes.title))
 
 
 class _Sources:
@@ -175,7 +287,7 @@ class _Sources:
             first = next(iter(names))
             raise DataError(
                 f"group={group!r} holds {found}; the lexicon knows {', '.join(names)}. Say which "
-                f"is which, such as --value {first}={min(counts, default='…')}, or leave out the "
+                f"is which, such as --value {min(counts, default='…')}={first}, or leave out the "
                 "group: the words of each text then decide."
             )
 
@@ -207,8 +319,10 @@ class _Work:
         sources: _Sources,
         changes: TextChanges,
         tagger: Tagger | None,
+        titles: Sequence[str],
         seed: int,
     ) -> None:
+        self.titles = titles
         self.text, self.words, self.names, self.tagger = text, words, names, tagger
         self.sources, self.changes, self.seed = sources, changes, seed
         self.tallied = {value: _Tallied() for value in names}
@@ -250,6 +364,7 @@ class _Work:
             titles=batch.labels(self.changes.title),
             forms=self.changes.forms,
             scope=self.changes.scope,
+            among=self.titles,
         )
         self.masked += int((done.masked > 0).sum())
         self.leaks += int(done.article_leak.sum())
@@ -348,3 +463,52 @@ class _Sample:
         self._prune()
         ordered = sorted(self.kept, key=lambda each: each[1])
         return [each[2] for each in ordered], [each[3] for each in ordered]
+
+
+MOST_NAMES = 100_000
+
+
+def with_names(lexicon: Lexicon, data: Any) -> Lexicon:
+    """The lexicon with the names of a table.
+
+    Either a column for each of two or more values of the lexicon, paired by row, or the columns
+    `name` and `replacement`.
+
+    Examples:
+        >>> from evenhand.text.lexicon import load_lexicon
+        >>> pronouns = load_lexicon("gender_pronouns")
+        >>> named = with_names(pronouns, {"female": ["Alice"], "male": ["Alan"]})
+        >>> named.entries["Alice"].to
+        {'male': 'Alan'}
+    """
+    with open_batches(data) as table:
+        columns = [value for value in lexicon.values if value in table.columns]
+        pairs = {"name", "replacement"} <= set(table.columns)
+        if len(columns) < 2 and not pairs:
+            raise UsageError(
+                f"names={table.source!r} has the columns {', '.join(table.columns)}. Give a column "
+                f"of names for each of {', '.join(lexicon.values)}, or the columns name and "
+                "replacement."
+            )
+        if len(columns) < 2:
+            columns = ["name", "replacement"]
+        lists = {column: _names(table, column) for column in columns}
+    if columns == ["name", "replacement"]:
+        repeated = [name for name, n in Counter(lists["name"]).items() if n > 1]
+        if repeated:
+            raise UsageError(f"names has {repeated[0]!r} twice. Give each name once.")
+        return add_names(lexicon, names=dict(zip(lists["name"], lists["replacement"])))
+    return add_names(lexicon, names=lists)
+
+
+def _names(table: BatchTable, column: str) -> list[str]:
+    table.check_texts("names", column)
+    if table.rows > MOST_NAMES:
+        raise DataError(f"names has {table.rows:,} rows; at most {MOST_NAMES:,} can be swapped.")
+    found: list[str] = []
+    for batch in table.read(table.rows):
+        for row, name in enumerate(batch.strings(column)):
+            if not name:
+                raise DataError(f"names has no {column} in row {row}. Give every row all names.")
+            found.append(name)
+    return found

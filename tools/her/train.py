@@ -5,8 +5,8 @@ other pairs (my and me, their and them) add examples, and so do sentences made f
 constructions that such corpora lack. Texts of folds 0 and 1 (a hash of the text) are held out
 for the measurement that is printed.
 
-    python -m evenhand.text.her.train corpus.csv more.parquet --text text \\
-        --vectors glove.vec.gz --out weights.tsv.gz
+    cd tools && python -m her.train corpus.csv more.parquet --text text \\
+        --vectors glove.vec.gz --out ../src/evenhand/text/his_or_him.tsv.gz
 
 Word vectors are optional: a direction in them is learned for each position around the pronoun and
 then written out as one number a word, so that words the corpus lacks are judged by their likes.
@@ -22,20 +22,18 @@ import polars as pl
 
 from evenhand.errors import DataError, MissingExtra
 from evenhand.stats.estimate import FloatArray
-from evenhand.text.her.constructions import constructed
-from evenhand.text.her.contexts import (
+from evenhand.text.his_or_him import POSITIONS, STEP, Context, HerModel, features
+from evenhand.text.wordclasses import word_class
+from her.constructions import constructed
+from her.examples import (
     LOOSE_FORMS,
     OBJECT_AFTER,
     OTHER_FORMS,
-    POSITIONS,
     POSSESSIVE_FORMS,
-    Context,
     examples,
-    features,
     fold_of,
+    induce_classes,
 )
-from evenhand.text.her.model import STEP, HerModel
-from evenhand.text.her.wordclasses import induce_classes, word_class
 
 HELD_OUT = frozenset({0, 1})
 _MADE = 0.6  # weight of a constructed sentence
@@ -239,7 +237,7 @@ def read_texts(path: Path, *, column: str) -> list[str]:
 
 def main(arguments: list[str] | None = None) -> None:
     """Command line of the training."""
-    parser = ArgumentParser(prog="python -m evenhand.text.her.train", description=__doc__)
+    parser = ArgumentParser(prog="python -m her.train", description=__doc__)
     parser.add_argument("corpora", nargs="+", type=Path)
     parser.add_argument("--text", default="text", help="column of a CSV or Parquet corpus")
     parser.add_argument("--out", type=Path, required=True)

@@ -1,29 +1,120 @@
-"""The classifier of contexts: a positive score says that "her" is a possessive."""
+"""His or him: what a "her" stands for, by a linear classifier of the words around it.
+
+Its weights ship beside this module; `tools/her` in the repository builds them from any corpus.
+"""
 
 import gzip
-import zlib
+import re
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from math import exp
-from pathlib import Path
 from typing import Self
 
-from evenhand.errors import DataError
-from evenhand.text.her.contexts import (
-    POSITIONS,
-    Context,
-    class_features,
-    context,
-    features,
-    pair_features,
-    word_features,
-)
-from evenhand.text.her.wordclasses import word_class
+from evenhand.text.wordclasses import word_class
 
+Context = tuple[str, str, str, str, str, str]
+POSITIONS = ("p2", "p1", "n1", "n2", "n3")
+TOKEN = re.compile(r"\w+|[^\w\s]")
+_AFTER = re.compile(r"\s*(\w+|[^\w\s])?\s*(\w+|[^\w\s])?\s*(\w+|[^\w\s])?")
+_QUOTES = frozenset("\"'“‘«")
+_REACH = 60  # characters looked at on each side; the words needed fit
 STEP = 0.05  # weights are stored as whole multiples of this
 _COLUMNS = {"p2=": 1, "p1=": 2, "n1=": 3, "n2=": 4}  # of the file's table of words
 _BLANK = ("",) * len(_COLUMNS)
 _KEPT = 50_000  # entries of each memory; cleared beyond, so that it stays bounded
+
+
+def context(text: str, start: int, end: int) -> Context:
+    """Two tokens before and three after text[start:end], then the word's own case.
+
+    "<end>" stands beyond the text; the case is U where only the first letter is a capital: an
+    object hardly ever opens a sentence.
+
+    Examples:
+        >>> context("They gave her a book.", 10, 13)
+        ('They', 'gave', 'a', 'book', '.', 'l')
+        >>> context("Ask her.", 4, 7)
+        ('<end>', 'Ask', '.', '<end>', '<end>', 'l')
+    """
+    own = "U" if text[start].isupper() and not text[end - 1].isupper() else "l"
+    # Plain words between blanks are the usual case and need no regular expression.
+    near = text[max(0, start - _REACH) : start]
+    before = near.rsplit(None, 2)[-2:]
+    if len(before) < 2 or not (before[0].isalnum() and before[1].isalnum()) or near[-1] != " ":
+        before = ["<end>", "<end>", *TOKEN.findall(near)][-2:]
+    after: Sequence[str | None] = text[end : end + _REACH].split(None, 3)[:3]
+    if len(after) < 3 or text[end] != " " or not all(map(str.isalnum, after)):  # type: ignore[arg-type]
+        after = _after(text, end)
+    first, second, third = after
+    return (before[0], before[1], first or "<end>", second or "<end>", third or "<end>", own)
+
+
+def word_features(position: str, word: str, kind: str) -> list[str]:
+    """Features of one token at one position: the word, its endings, its shape and its class.
+
+    Examples:
+        >>> word_features("n1", "Running", "Name")
+        ['n1=running', 'n1~ing', 'n1~ng', 'n1^U', 'n1@Name']
+    """
+    low = word.lower()
+    if not low[0].isalnum():
+        return [f"{position}={low}"]
+    if position == "n3":  # too far for the word itself; its class closes the phrase or not
+        return [f"n3@{kind}"]
+    shape = "d" if low[0].isdigit() else "U" if word[0].isupper() else "l"
+    return [
+        f"{position}={low}",
+        f"{position}~{low[-3:]}",
+        f"{position}~{low[-2:]}",
+        f"{position}^{shape}",
+        f"{position}@{kind}",
+    ]
+
+
+def pair_features(found: Context, kinds: Sequence[str]) -> list[str]:
+    """Features of the next word together with the classes of its neighbours.
+
+    Examples:
+        >>> found = ("They", "gave", "a", "book", ".", "l")
+        >>> pair_features(found, ["pron", "give", "det", "c", "."])
+        ['own^l', 'give:a', 'a>c']
+    """
+    next_word = found[2].lower()
+    return [f"own^{found[5]}", f"{kinds[1]}:{next_word}", f"{next_word}>{kinds[3]}"]
+
+
+def class_features(kinds: Sequence[str]) -> list[str]:
+    """Features of the classes of neighbours together.
+
+    Examples:
+        >>> class_features(["pron", "give", "det", "c", "."])
+        ['give_det', 'det_c_', 'give_det_c', 'det_c_._']
+    """
+    _, before, first, second, third = kinds
+    return [
+        f"{before}_{first}",
+        f"{first}_{second}_",
+        f"{before}_{first}_{second}",
+        f"{first}_{second}_{third}_",
+    ]
+
+
+def features(found: Context, *, induced: Mapping[str, str]) -> list[str]:
+    """All features of a context: each position by itself, then neighbours together.
+
+    Examples:
+        >>> features(("They", "gave", "a", "book", ".", "l"), induced={})[-1]
+        'det_open_._'
+    """
+    kinds = [
+        word_class(word, induced=induced, before=position == "p1")
+        for position, word in zip(POSITIONS, found)
+    ]
+    out = pair_features(found, kinds) + class_features(kinds)
+    for position, word, kind in zip(POSITIONS, found, kinds):
+        out[:0] = word_features(position, word, kind)
+    return out
 
 
 class HerModel:
@@ -132,17 +223,6 @@ class HerModel:
         intercept = weights.pop("<intercept>")
         return cls(weights, intercept=intercept, classes=classes)
 
-    @classmethod
-    def read(cls, path: Path) -> Self:
-        """Weights from a file that the training script wrote."""
-        try:
-            return cls.from_bytes(path.read_bytes())
-        except (OSError, EOFError, ValueError, KeyError, zlib.error) as problem:
-            raise DataError(
-                f"{str(path)!r} is not a file of his-or-him weights. "
-                "Write one with python -m evenhand.text.her.train."
-            ) from problem
-
 
 @cache
 def shipped_model() -> HerModel:
@@ -152,5 +232,22 @@ def shipped_model() -> HerModel:
         >>> len(shipped_model()) > 1000
         True
     """
-    source = files("evenhand.text.her").joinpath("weights.tsv.gz")
+    source = files("evenhand.text").joinpath("his_or_him.tsv.gz")
     return HerModel.from_bytes(source.read_bytes())
+
+
+def _after(text: str, end: int) -> Sequence[str | None]:
+    """Three tokens after the pronoun, where there are marks; some say more with their blanks.
+
+    A quotation mark after a blank opens, "<open>", one without ends the phrase; a hyphen joins
+    two words, "<join>", or stands for a dash.
+    """
+    match = _AFTER.match(text, end)
+    if match is None:
+        return (None, None, None)
+    first, second, third = match.groups()
+    if first in _QUOTES and match.start(1) > end:
+        first = "<open>"
+    if second == "-" and match.start(2) == match.end(1):
+        second = "<join>"
+    return first, second, third

@@ -1,0 +1,1 @@
+"""Building of the weights that tell his from him: from any English corpus, without labels."""
