@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from evenhand.errors import DataError, UsageError
-from evenhand.models.bow import BagOfWords
-from evenhand.models.corpus import Corpus
-from evenhand.models.representation import kept_columns, pooled
+from evenhand.models.corpus import BagOfWords, Corpus, kept_columns, pooled
 
 TRAIN = Corpus.from_texts(["the cat sat", "the hat", "the cat on the mat", "a rat"])
 

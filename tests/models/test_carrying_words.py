@@ -11,10 +11,9 @@ from sklearn.naive_bayes import MultinomialNB
 from sklearn.pipeline import make_pipeline
 
 from evenhand.errors import DataError, UsageError
-from evenhand.models.carrying_words import carriers, model_words
-from evenhand.models.norm_scorer import Linear, NormScorer
+from evenhand.models.norms.scorer import Linear, NormScorer
 from evenhand.models.predictor import ScikitPredictor
-from evenhand.models.words import WordWeights
+from evenhand.models.words import WordWeights, carriers, model_words
 
 TEXTS = ["warm ward", "warm shift", "cold law", "cold court", "old poem", "old verse"] * 2
 TITLES = ["nurse", "nurse", "judge", "judge", "poet", "poet"] * 2

@@ -119,7 +119,7 @@ def test_reaches_the_minimum_that_scipy_finds(seed, c, single):
     )
     best = optimize.minimize(
         lambda v: objective(table, positive, v[:5], v[5], c, weights),
-        np.r_[ours.coef_[0], ours.intercept_[0]],
+        np.r_[ours.coef_[0], ours.intercept_[0]].astype(float),
         method="BFGS",
     )
     assert found <= best.fun * (1 + (1e-4 if single else 1e-6))

@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,22 +9,26 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from scipy.stats import spearmanr
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
+from work import times_as_long
 
 import evenhand as eh
 from evenhand.errors import DataError, UsageError
-from evenhand.models.bow import BagOfWords
-from evenhand.models.corpus import Corpus
+from evenhand.models.corpus import BagOfWords, Corpus, pooled
 from evenhand.models.linear import LogisticClassifier
-from evenhand.models.norm_card import NormCard, area, quality_card
-from evenhand.models.norm_files import load_norms, save_norms
-from evenhand.models.norm_fit import fit_norm_scorer, fit_number_scorer
-from evenhand.models.norm_multiplicity import Held, norm_multiplicity
-from evenhand.models.norm_ratings import Ratings, agreement, read_ratings
-from evenhand.models.norm_scorer import NormScorer
-from evenhand.models.norm_weights import alpha_weights, training_groups
-from evenhand.models.representation import pooled
+from evenhand.models.norms.card import NormCard, area, quality_card
+from evenhand.models.norms.fit import (
+    alpha_weights,
+    fit_norm_scorer,
+    fit_number_scorer,
+    training_groups,
+)
+from evenhand.models.norms.multiplicity import Held, norm_multiplicity
+from evenhand.models.norms.ratings import Ratings, agreement, read_ratings
+from evenhand.models.norms.relevance import Rule
+from evenhand.models.norms.scorer import NormScorer, load_norms, save_norms
 from evenhand.models.vectors import WordVectors
 from evenhand.simulate.biographies import Occupation, biographies
 
@@ -217,6 +220,7 @@ def test_the_folder_keeps_everything(tmp_path):
         assert card == {"accuracy": 0.7}
         assert sorted(p.name for p in (tmp_path / "norms").iterdir()) == [
             "arrays.npz",
+            "manifest.json",
             "norms.json",
         ]
         one = scorer.score(test["text"], truth=test["title"])
@@ -253,7 +257,9 @@ def test_folders_that_are_not_norms_are_refused(tmp_path):
     other = tmp_path / "letters"
     other.mkdir()
     (other / "a.txt").write_text("dear")
-    with pytest.raises(UsageError, match="cannot be written: it is a folder of other things"):
+    with pytest.raises(
+        UsageError, match=r"cannot be written: it holds 'a\.txt', which Evenhand did not"
+    ):
         save_norms(usual(), other)
     with pytest.raises(UsageError, match="cannot be written: it is a file"):
         save_norms(usual(), other / "a.txt")
@@ -329,10 +335,108 @@ def test_a_scorer_of_noise_is_too_weak():
     scorer = fit_norm_scorer(texts[:800], group=group[:800], truth=truth[:800],
                              representation=BagOfWords())  # fmt: skip
     card = quality_card(scorer, texts[800:], group=group[800:], truth=truth[800:])
+    guess = card.auc_irrelevant["f"]
+    assert guess.low < 0.5 < guess.high
     assert card.warnings == (
         "The scorer is too weak to carry the measurement: it cannot be told from guessing. "
         "Give more training rows, or other features.",
+        "100.0% of the words as used are irrelevant: the task-irrelevant norms are nearly the "
+        "norms themselves. Choose more words to be relevant (--relevant 0.6), or leave them out "
+        "(--no-irrelevant).",
+        "The task-irrelevant norms of d and e are nearly the same for everybody (SD under 0.02): "
+        "correlations with them cannot show anything.",
+        f"Within classes the task-irrelevant scorers cannot be told from guessing (AUC "
+        f"{guess.value:.2f}, {guess.low:.2f} to {guess.high:.2f}): correlations with their norms "
+        "cannot show anything.",
     )
+
+
+def test_the_card_tells_what_the_task_irrelevant_scorers_can_show():
+    _, test = parts()
+    scorer = usual()
+    card = card_of(scorer)
+    scores = scorer.score(test["text"], names=test["name"], truth=test["title"])
+    norm = scores.irrelevant["female"]
+    women, titles = np.array(test["gender"]) == "female", np.array(test["title"])
+    assert set(card.irrelevant) == set(SHARES)
+    weights, areas = [], []
+    for name, one in card.irrelevant.items():
+        rows = titles == name
+        m, n = int((rows & women).sum()), int((rows & ~women).sum())
+        assert one.n == m + n
+        assert one.accuracy.value == pytest.approx(((norm > 0.5) == women)[rows].mean())
+        assert one.deviation["female"] == pytest.approx(norm[rows].std())
+        assert one.auc["female"].value == pytest.approx(roc_auc_score(women[rows], norm[rows]))
+        assert (one.auc["female"].n, one.auc["female"].n_reference) == (m, n)
+        assert not one.flat
+        weights.append(m * n / (m + n))
+        areas.append(one.auc["female"].value)
+    mean = card.auc_irrelevant["female"]
+    assert mean.value == pytest.approx(np.average(areas, weights=weights))
+    assert 0.5 < mean.low < mean.value < mean.high < 1
+    # The interval of the mean is narrower than that of any class.
+    assert all(
+        mean.high - mean.low < one.auc["female"].high - one.auc["female"].low
+        for one in card.irrelevant.values()
+    )
+    assert card.accuracy_irrelevant.value == pytest.approx(((norm > 0.5) == women).mean())
+    assert "    relevant            more in all groups at a false discovery rate of 0.05" in str(
+        card
+    )
+    assert "    SD of the norms     0." in str(card)
+
+
+def test_few_rows_of_a_class_are_not_told_of():
+    _, test = parts()
+    few = [k for k, (t, g) in enumerate(zip(test["title"], test["gender"], strict=True))
+           if t == "nurse" and g == "male"][:9]  # fmt: skip
+    many = [k for k, t in enumerate(test["title"]) if t != "nurse" or test["gender"][k] != "male"]
+    part = {name: [column[k] for k in (*many, *few)] for name, column in test.items()}
+    card = quality_card(usual(), part["text"], group=part["gender"], truth=part["title"],
+                        names=part["name"])  # fmt: skip
+    one = card.irrelevant["nurse"].auc["male"]
+    women = card.irrelevant["nurse"].n - 9
+    assert one.undefined == f"9 rows of the group and {women} others, and 10 of each are needed"
+
+
+def test_the_share_of_relevant_words_is_chosen_and_kept(tmp_path):
+    strict, wide = usual(), fitted(rule=Rule(relevant=0.6))
+    shares = [card_of(scorer).irrelevant_use for scorer in (strict, wide)]
+    assert shares[1]["chosen"] == pytest.approx(0.4, abs=0.01)
+    assert shares[1]["more in all"] == shares[0]["more in all"] > 0.6
+    assert wide.relevant.sum() > strict.relevant.sum()
+    accuracy = [card_of(scorer).accuracy_irrelevant.value for scorer in (strict, wide)]
+    assert accuracy[1] < accuracy[0]
+    assert "    relevant            the 60% of the words as used most typical of the class" in str(
+        card_of(wide)
+    )
+    save_norms(wide, tmp_path / "norms")
+    again, _ = load_norms(tmp_path / "norms")
+    assert again.settings["rule"] == {
+        "relevant": 0.6, "of": "use", "fdr": None, "variant": "more in all", "unit": "token"
+    }  # fmt: skip
+    assert np.array_equal(again.relevant, wide.relevant)
+    few = card_of(fitted(rule=Rule(relevant=len(wide.names) - 1)))
+    assert any("of the words as used are irrelevant, so that" in each for each in few.warnings)
+
+
+def test_folders_of_earlier_versions_are_read(tmp_path):
+    _, test = parts()
+    save_norms(usual(), tmp_path / "norms")
+    path = tmp_path / "norms" / "norms.json"
+    document = json.loads(path.read_text())
+    for name in ("rule", "capitalised_names"):
+        del document["settings"][name]
+    document["settings"] |= {"unit": "token", "variant": "more in all"}
+    for name in ("name_words", "relevant"):
+        del document["facts"][name]
+    path.write_text(json.dumps(document))
+    again, _ = load_norms(tmp_path / "norms")
+    one, other = (each.score(test["text"], truth=test["title"]) for each in (usual(), again))
+    assert np.array_equal(one.irrelevant["male"], other.irrelevant["male"])
+    old = card_of(again)
+    assert "    relevant            more in all" in str(old)
+    assert old.irrelevant_use == card_of(usual()).irrelevant_use
 
 
 def test_area_of_one_group_is_undefined():
@@ -354,6 +458,19 @@ def test_ratings_lean_towards_the_group_that_is_named(tmp_path):
     assert agreement(scorer, read_ratings(path, toward="male")).value == pytest.approx(-1)
     card = card_of(scorer, ratings=read_ratings(path, toward="female"))
     assert card.ratings.value == pytest.approx(1)
+    assert str(card.ratings) in str(card)
+    # The same words weigh nearly the same in the scorers without each class's own words.
+    each = [one.ratings for one in card.irrelevant.values()]
+    for name, one in zip(card.irrelevant, each, strict=True):
+        kept = ~scorer.relevant[scorer.classes.index(name)]
+        assert one.n == kept.sum()
+        expected = spearmanr(weights[kept], scorer.word_weights("female", name=name)[kept])[0]
+        assert one.value == pytest.approx(expected)
+    mean = card.ratings_irrelevant
+    assert mean.value == pytest.approx(np.mean([one.value for one in each]))
+    assert 0.8 < mean.low < mean.value < mean.high <= 1
+    assert mean.n == min(one.n for one in each)
+    assert mean.method.startswith("mean over 6 classes, SD 0.")
     with pytest.raises(UsageError, match=r"Ratings lean towards 'femal', which is not a group of "
                                          r"the norm scorer. Did you mean 'female'\?"):  # fmt: skip
         agreement(scorer, read_ratings(path, toward="femal"))
@@ -479,13 +596,18 @@ def test_28_irrelevant_scorers_take_less_than_15_times_one():
     table = biographies(20_000, seed=0).frame
     arguments = {"group": table["gender"].to_list(), "truth": table["title"].to_list(),
                  "names": table["name"].to_list()}  # fmt: skip
-    times = {}
-    for irrelevant in (False, True):
-        start = time.perf_counter()
-        scorer = fit_norm_scorer(table["text"].to_list(), irrelevant=irrelevant,
-                                 representation=WordVectors(), **arguments)  # fmt: skip
-        times[irrelevant] = time.perf_counter() - start
-    assert len(scorer.by_class) == 28
-    ratio = (times[True] - times[False]) / times[False]
+
+    scorers = {}
+
+    def fit(irrelevant):
+        scorers[irrelevant] = fit_norm_scorer(
+            table["text"].to_list(),
+            irrelevant=irrelevant,
+            representation=WordVectors(),
+            **arguments,
+        )
+
+    ratio = times_as_long(lambda: fit(True), lambda: fit(False), runs=1) - 1
+    assert len(scorers[True].by_class) == 28
     print(f"28 task-irrelevant scorers: {ratio:.1f} times one norm scorer")
     assert ratio < 15

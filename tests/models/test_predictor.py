@@ -254,7 +254,7 @@ def test_torch_missing(tmp_path, monkeypatch):
 def test_models_load_nothing_heavy_before_it_is_needed():
     code = (
         "import sys, evenhand.models.predictor, evenhand.models.endpoint, "
-        "evenhand.models.transformer, evenhand.models.bow, evenhand.models.vectors, "
+        "evenhand.models.transformer, evenhand.models.corpus, evenhand.models.vectors, "
         "evenhand.models.logistic; "
         "print([m for m in ('sklearn', 'torch', 'transformers', 'joblib', 'scipy.stats', 'pandas') "
         "if m in sys.modules])"

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.errors import DataError, UsageError
-from evenhand.models.token_weights import decide, scale_tokens, trace_token_weights
+from evenhand.models.words import decide, scale_tokens, trace_token_weights
 
 ORACLE = json.loads((Path(__file__).parents[1] / "oracles" / "oracles.json").read_text())[
     "2.9_bow_weight"

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 
 from evenhand.errors import DataError, UsageError
+from evenhand.models import TransformerEmbedding
 from evenhand.models.predictor import load_predictor
-from evenhand.models.transformer import TransformerEmbedding, TransformerPredictor, model_folder
+from evenhand.models.transformer import TransformerPredictor, model_folder
 
 TEXTS = ["she cuts", "he cares for the ward", "", "cuts " * 100]
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "she", "he", "cuts", "cares", "for", "the", "ward"]

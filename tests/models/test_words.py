@@ -8,7 +8,7 @@ import pytest
 
 from evenhand.errors import UsageError
 from evenhand.models.linear import LogisticClassifier
-from evenhand.models.norm_scorer import Linear, NormScorer
+from evenhand.models.norms.scorer import Linear, NormScorer
 from evenhand.models.words import word_filter, word_weights
 
 ORACLES = json.loads((Path(__file__).parents[1] / "oracles" / "oracles.json").read_text())

@@ -10,7 +10,7 @@ from warnings import warn
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.errors import DataError, MissingExtra, UsageError, nearest
+from evenhand.errors import MissingExtra, UnusableRows, UsageError, nearest
 from evenhand.models.logistic import fit_logistic
 
 try:
@@ -22,10 +22,6 @@ except ImportError:
     raise MissingExtra("text", "LogisticClassifier") from None
 
 FloatTable = NDArray[np.floating[Any]]
-
-
-class UnusableRows(DataError, ValueError):
-    """Data that a classifier cannot learn from; also a ValueError, as scikit-learn promises."""
 
 
 class LogisticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -74,7 +70,7 @@ class LogisticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
         check_classification_targets(y)
         classes, labels = np.unique(y, return_inverse=True)
-        weights = self._row_weights(sample_weight, rows=X.shape[0])
+        weights = checked_weights(sample_weight, rows=X.shape[0])
         if np.unique(labels[weights > 0]).size < 2:
             seen = classes[labels[weights > 0]][:1].tolist()
             raise UnusableRows(
@@ -194,26 +190,6 @@ class LogisticClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 + nearest(str(self.class_weight), ["balanced"])
             )
 
-    def _row_weights(self, given: Any, *, rows: int) -> NDArray[np.float64]:
-        if given is None:
-            return np.ones(rows)
-        if np.isscalar(given):
-            given = np.full(rows, given)
-        weights: NDArray[np.float64] = check_array(
-            given, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
-        )
-        if weights.shape != (rows,):
-            raise UnusableRows(
-                f"sample_weight has the shape {weights.shape} for {rows} rows. "
-                "Give one weight for each row."
-            )
-        if (weights < 0).any():
-            worst = f"sample_weight={weights.min():g} is negative."
-            raise UnusableRows(f"{worst} Give weights of 0 or more.")
-        if not weights.any():
-            raise UnusableRows("Every sample_weight is zero. Give some rows a weight above 0.")
-        return weights
-
     def _class_weights(
         self, classes: NDArray[Any], labels: NDArray[np.intp], weights: NDArray[np.float64]
     ) -> NDArray[np.float64]:
@@ -243,3 +219,25 @@ def balanced_sides(
     with np.errstate(divide="ignore"):
         sides = np.stack([total / (2 * (total - mass)), total / (2 * mass)])
     return np.where(np.isfinite(sides), sides, 0.0)
+
+
+def checked_weights(given: Any, *, rows: int) -> NDArray[np.float64]:
+    """Weights of the rows, one where none are given; negative or only zero ones are refused."""
+    if given is None:
+        return np.ones(rows)
+    if np.isscalar(given):
+        given = np.full(rows, given)
+    weights: NDArray[np.float64] = check_array(
+        given, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
+    )
+    if weights.shape != (rows,):
+        raise UnusableRows(
+            f"sample_weight has the shape {weights.shape} for {rows} rows. "
+            "Give one weight for each row."
+        )
+    if (weights < 0).any():
+        worst = f"sample_weight={weights.min():g} is negative."
+        raise UnusableRows(f"{worst} Give weights of 0 or more.")
+    if not weights.any():
+        raise UnusableRows("Every sample_weight is zero. Give some rows a weight above 0.")
+    return weights

@@ -14,9 +14,12 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
+from evenhand.decisions.batches import Batch
 from evenhand.decisions.labels import label
 from evenhand.errors import DataError, MissingExtra, UsageError, nearest
+from evenhand.models.moved import old_names
 from evenhand.stats.estimate import FloatArray
 
 FORMS = "Give a joblib file, a folder of a transformers model, http://… or module:function."
@@ -174,6 +177,77 @@ class ScikitPredictor:
         return scores
 
 
+@dataclass(slots=True)
+class GroupPredictor:
+    """A model that has to know the group to decide, such as thresholds by group.
+
+    It is asked for scores of texts of people of given groups, and decides by both.
+    """
+
+    model: Any
+    source: str = "The model"
+    classes: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.classes = tuple(str(label(name)) for name in self.model.classes_)
+
+    def scores(self, texts: Sequence[str], group: Sequence[str] = ()) -> FloatArray:
+        """Probability of each class against its rest, by the group of each text's person."""
+        asked = checked_texts(texts)
+        if not asked:
+            return np.zeros((0, len(self.classes)))
+        found = self.model.scores(asked, group=np.array(group))
+        scores, _ = checked_scores(found, rows=len(asked), classes=self.classes, source=self.source)
+        return scores
+
+    def decide(self, scores: FloatArray, group: Sequence[str]) -> NDArray[np.intp]:
+        """Number of the class that is decided for each row of scores."""
+        return np.asarray(self.model.decide(scores, group=np.array(group)), dtype=np.intp)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Questions:
+    """What a model is asked: texts, or texts of people of a group, each as one key.
+
+    A text rewritten to a value is that of a person of this group.
+
+    Examples:
+        >>> Questions.parts(Questions.key("He ran.", "male"))
+        ('He ran.', 'male')
+    """
+
+    columns: Mapping[str, str]
+    group: str | None
+
+    def groups(self, batch: Batch, mark: str) -> list[str | None]:
+        """The group of each row's text in a column."""
+        if self.group is None or mark:
+            return [mark[1:] or None] * len(batch)
+        return batch.labels(self.group)
+
+    def keys(self, batch: Batch, column: str) -> list[str | None]:
+        """What is asked of each row in a column; nothing where the text or the group is null."""
+        texts = batch.strings(column)
+        if self.group is None:
+            return texts
+        groups = self.groups(batch, self.columns[column])
+        return [
+            None if text is None or name is None else self.key(text, name)
+            for text, name in zip(texts, groups, strict=True)
+        ]
+
+    @staticmethod
+    def key(text: str, group: str) -> str:
+        """Text and group as one."""
+        return f"{group}\0{text}"
+
+    @staticmethod
+    def parts(key: str) -> tuple[str, str]:
+        """Text and group of a key."""
+        group, _, text = key.partition("\0")
+        return text, group
+
+
 def load_predictor(
     model: Any,
     *,
@@ -223,7 +297,7 @@ def load_predictor(
 
         return TransformerPredictor(path, batch_size=batch_size, device=device)
     if path.is_file():
-        return ScikitPredictor(open_pickle(path, trust=trust), source=f"model={model!r}")
+        return _fitted(open_pickle(path, trust=trust), source=f"model={model!r}")
     if FUNCTION.fullmatch(model):
         return from_object(imported(model), classes=names, source=f"model={model!r}")
     raise UsageError(f"model={model!r} is no file or folder that exists. {FORMS}")
@@ -234,13 +308,20 @@ def from_object(model: Any, *, classes: tuple[str, ...], source: str = "The mode
     if isinstance(model, Predictor) and not isinstance(model, type):
         return model
     if hasattr(model, "predict_proba") or hasattr(model, "decision_function"):
-        return ScikitPredictor(model, source=source)
+        return _fitted(model, source=source)
     if not callable(model):
         raise UsageError(
             f"{source} is {type(model).__name__}, which cannot be called on texts. {FORMS}"
         )
     known = classes or tuple(str(name) for name in getattr(model, "classes", ()))
     return CallablePredictor(model, classes=known, source=source)
+
+
+def _fitted(model: Any, *, source: str) -> Predictor:
+    """A fitted model as a predictor; one that decides by group is asked for it."""
+    if getattr(model, "needs_group_at_decision", False) and hasattr(model, "decide"):
+        return GroupPredictor(model, source=source)
+    return ScikitPredictor(model, source=source)
 
 
 def open_pickle(path: Path, *, trust: bool) -> Any:
@@ -255,8 +336,14 @@ def open_pickle(path: Path, *, trust: bool) -> Any:
     except ImportError:
         raise MissingExtra("text", f"model={str(path)!r}") from None
     try:
-        return joblib.load(path)
+        with old_names():
+            return joblib.load(path)
     except ModuleNotFoundError as error:
+        if str(error.name).startswith("evenhand."):
+            raise DataError(
+                f"model={str(path)!r} was saved by another version of Evenhand: this one has no "
+                f"{error.name!r}. Train it again with this version, or open it with that one."
+            ) from error
         raise DataError(
             f"model={str(path)!r} needs the module {error.name!r}, which is not installed. "
             "Install what the model was made with."

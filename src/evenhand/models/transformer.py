@@ -4,8 +4,9 @@ Nothing is ever downloaded. torch and transformers are imported when a folder is
 """
 
 import hashlib
-import json
+import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import DataError, MissingExtra, UsageError
+from evenhand.files.documents import check_document, list_of, read_arrays, read_json, table, text
+from evenhand.files.writing import new_file, refusals
 from evenhand.models.predictor import checked_scores, checked_texts
 from evenhand.stats.estimate import FloatArray
 
@@ -40,8 +43,10 @@ def model_folder(path: Path) -> Path:
     folder = path
     modules = path / "modules.json"
     if modules.is_file():
-        first = json.loads(modules.read_text(encoding="utf-8"))[0]
-        folder = path / first.get("path", "")
+        parts = read_json(modules, noun="a list of a model's parts")
+        shape = list_of(table({}, {"path": text}))
+        check_document(parts, shape, source=modules, noun="list of a model's parts")
+        folder = path / (parts[0].get("path", "") if parts else "")
     if not (folder / "config.json").is_file():
         raise DataError(
             f"The folder {str(folder)!r} has no config.json, so it is not a transformers model. "
@@ -53,6 +58,64 @@ def model_folder(path: Path) -> Path:
             "Save it beside the model with tokenizer.save_pretrained."
         )
     return folder
+
+
+def opened(path: Path, *, kind: str, device: str | None, **settings: Any) -> tuple[Any, Any, str]:
+    """Model and tokenizer of a local folder, and the device they belong on."""
+    folder = model_folder(path)
+    try:
+        import torch
+        import transformers
+    except ImportError:
+        raise MissingExtra("torch", f"The transformers folder {str(path)!r}") from None
+    place = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        load = getattr(transformers, kind).from_pretrained
+        model = load(folder, local_files_only=True, **settings)
+    except Exception as error:  # each file format fails in a way of its own
+        first = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise DataError(f"The folder {str(folder)!r} could not be opened: {first}") from error
+    return model, tokenizer, place
+
+
+def longest_text(model: Any, tokenizer: Any) -> int:
+    """Tokens that a text may have at most."""
+    positions = getattr(model.config, "max_position_embeddings", None) or tokenizer.model_max_length
+    if model.config.model_type in OFFSET_POSITIONS:
+        positions -= 2
+    return int(min(tokenizer.model_max_length, positions))
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Transformers without their word that a new head is new, and without bars of their own."""
+    from transformers.utils import logging
+
+    before, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
+        if bars:
+            logging.enable_progress_bar()
+
+
+@contextmanager
+def all_threads() -> Iterator[None]:
+    """Torch on every core, also where linear algebra around it is held to one thread."""
+    try:
+        import torch
+    except ImportError:
+        raise MissingExtra("torch", "A transformers folder") from None
+    before = torch.get_num_threads()
+    torch.set_num_threads(os.cpu_count() or 1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @dataclass(slots=True)
@@ -67,26 +130,9 @@ class Folder:
     @classmethod
     def open(cls, path: Path, *, kind: str, device: str | None) -> "Folder":
         """The model of this kind (an Auto class of transformers) in a local folder."""
-        folder = model_folder(path)
-        try:
-            import torch
-            import transformers
-        except ImportError:
-            raise MissingExtra("torch", f"The transformers folder {str(path)!r}") from None
-        place = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        try:
-            tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-            model = getattr(transformers, kind).from_pretrained(folder, local_files_only=True)
-        except Exception as error:  # each file format fails in a way of its own
-            first = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise DataError(f"The folder {str(folder)!r} could not be opened: {first}") from error
-        positions = (
-            getattr(model.config, "max_position_embeddings", None) or tokenizer.model_max_length
-        )
-        if model.config.model_type in OFFSET_POSITIONS:
-            positions -= 2
-        longest = int(min(tokenizer.model_max_length, positions))
-        return cls(model.eval().to(place), tokenizer, place, longest)
+        model, tokenizer, place = opened(path, kind=kind, device=device)
+        # Weights may be stored in sixteen bits, which a CPU is slow with.
+        return cls(model.float().eval().to(place), tokenizer, place, longest_text(model, tokenizer))
 
     def outputs(self, texts: list[str], *, batch_size: int) -> Iterator[tuple[list[int], Any, Any]]:
         """Rows, model output and attention mask of each batch, texts of like length together."""
@@ -197,13 +243,14 @@ class TransformerEmbedding:
         known: dict[str, NDArray[np.float32]] = {}
         if shelf is None or not shelf.is_dir():
             return known
-        wanted = {fingerprint(text): text for text in texts}
+        wanted = {text_fingerprint(text): text for text in texts}
         for pack in sorted(shelf.glob("*.npz")):
-            with np.load(pack) as stored:
-                names, vectors = stored["names"], stored["vectors"]
-            for name, vector in zip(names.tolist(), vectors, strict=True):
-                if name in wanted:
-                    known[wanted[name]] = vector
+            try:
+                stored = read_arrays(pack)
+                pairs = zip(stored["names"].tolist(), stored["vectors"], strict=True)
+                known |= {wanted[name]: vector for name, vector in pairs if name in wanted}
+            except (DataError, KeyError, TypeError, ValueError):
+                continue  # a damaged pack is made again
         return known
 
     def _keep(self, texts: list[str], vectors: NDArray[np.float32]) -> None:
@@ -211,16 +258,13 @@ class TransformerEmbedding:
         if shelf is None:
             return
         shelf.mkdir(parents=True, exist_ok=True)
-        names = [fingerprint(text) for text in texts]
-        pack = shelf / f"{fingerprint(''.join(names))}.npz"
-        # Written aside and renamed: a run that is killed leaves no half pack behind.
-        aside = pack.with_suffix(".part.npz.tmp")
-        with aside.open("wb") as file:
+        names = [text_fingerprint(text) for text in texts]
+        pack = shelf / f"{text_fingerprint(''.join(names))}.npz"
+        with new_file(pack) as made, refusals(pack), made.open("wb") as file:
             np.savez(file, names=np.array(names), vectors=vectors)
-        aside.replace(pack)
 
 
-def fingerprint(text: str) -> str:
+def text_fingerprint(text: str) -> str:
     """A short name for a text by its content."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 

@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from evenhand.errors import DataError, UsageError
-from evenhand.models.bow import frequent_words
-from evenhand.models.corpus import Corpus
-from evenhand.models.representation import known_counts, pooled
+from evenhand.models.corpus import Corpus, frequent_words, known_counts, pooled
 from evenhand.models.vector_files import read_vectors
 
 POWER_ROUNDS = 4

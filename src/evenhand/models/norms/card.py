@@ -8,16 +8,27 @@ import numpy as np
 
 from evenhand.decisions.tally import encode
 from evenhand.errors import DataError
-from evenhand.models.norm_ratings import Ratings, agreement
-from evenhand.models.norm_scorer import Names, NormScorer
-from evenhand.models.norm_weights import alpha_weights
-from evenhand.stats.auc import delong
+from evenhand.models.norms.fit import alpha_weights
+from evenhand.models.norms.ratings import Ratings, agreement, mean_agreement
+from evenhand.models.norms.relevance import CHOSEN, spoken
+from evenhand.models.norms.scorer import Names, NormScorer
+from evenhand.models.norms.spread import (
+    FLAT,
+    ClassNorms,
+    area,
+    class_norms,
+    mean_accuracy,
+    mean_area,
+)
+from evenhand.speech import listed
 from evenhand.stats.calibration import bounded_logit, recalibrate
-from evenhand.stats.estimate import Estimate, FloatArray, critical
-from evenhand.stats.ranks import average_ranks
+from evenhand.stats.estimate import Estimate, FloatArray
 from evenhand.stats.rates import rate
 
 TOO_GOOD, TOO_WEAK = 0.95, 0.6
+# Shares of the words as used: with more irrelevant the scorers are the whole scorer again, with
+# fewer they have nothing to go by.
+NEARLY_ALL, NEARLY_NONE = 0.95, 0.05
 SHOWN, OFTEN = 15, 5
 BINS = 10
 
@@ -27,7 +38,9 @@ class NormCard:
     """How a norm scorer does on rows it was not trained on, and what to beware of.
 
     `strongest` lists words by group, strongest first; `cells` rows by class and group; `removed`
-    how often each scrubbed word stood in the training texts.
+    how often each scrubbed word stood in the training texts, `name_words` how many words each list
+    of names gave; `relevant` is the rule in words, `irrelevant` the task-irrelevant scorers by
+    class, `auc_irrelevant` theirs within classes, by group.
     """
 
     groups: tuple[str, ...]
@@ -38,10 +51,15 @@ class NormCard:
     calibration: tuple[float, float]
     strongest: Mapping[str, list[tuple[str, float]]]
     removed: Mapping[str, int]
+    name_words: Mapping[str, int]
     cells: Mapping[str, Mapping[str, int]]
+    relevant: str | None
     irrelevant_shares: Mapping[str, float]
     irrelevant_use: Mapping[str, float]
+    irrelevant: Mapping[str, ClassNorms]
+    auc_irrelevant: Mapping[str, Estimate]
     ratings: Estimate | None
+    ratings_irrelevant: Estimate | None
     warnings: tuple[str, ...]
 
     def plain(self) -> dict[str, Any]:
@@ -55,10 +73,26 @@ class NormCard:
             "calibration": dict(zip(("intercept", "slope"), map(finite, self.calibration))),
             "strongest": {name: [list(w) for w in words] for name, words in self.strongest.items()},
             "removed": dict(self.removed),
+            "name_words": dict(self.name_words),
             "cells": {name: dict(row) for name, row in self.cells.items()},
+            "relevant": self.relevant,
             "irrelevant_shares": dict(self.irrelevant_shares),
             "irrelevant_use": dict(self.irrelevant_use),
+            "irrelevant": {
+                name: {
+                    "n": one.n,
+                    "accuracy": told(one.accuracy),
+                    "auc": {group: told(value) for group, value in one.auc.items()},
+                    "deviation": dict(one.deviation),
+                    "ratings": told(one.ratings) if one.ratings else None,
+                }
+                for name, one in self.irrelevant.items()
+            },
+            "auc_irrelevant": {name: told(value) for name, value in self.auc_irrelevant.items()},
             "ratings": told(self.ratings) if self.ratings else None,
+            "ratings_irrelevant": told(self.ratings_irrelevant)
+            if self.ratings_irrelevant
+            else None,
             "warnings": list(self.warnings),
         }
 
@@ -69,15 +103,13 @@ class NormCard:
         lines += [f"  AUC of {name:<15}{value}" for name, value in self.auc.items()]
         intercept, slope = self.calibration
         lines += [f"  calibration           intercept {intercept:.2f}, slope {slope:.2f}"]
-        if self.accuracy_irrelevant.value is not None:
-            lines += [f"  task-irrelevant       {self.accuracy_irrelevant}"]
-        for name, share in self.irrelevant_shares.items():
-            use = self.irrelevant_use.get(name)
-            of_use = "" if use is None else f", {use:.1%} of the words as used"
-            lines += [f"  irrelevant words      {share:.1%}{of_use} (relevant: {name})"]
+        lines += self._irrelevant_lines()
         if self.removed:
             shown = ", ".join(f"{word} {n:,}" for word, n in self.removed.items() if n)
             lines += [f"  removed               {shown or 'nothing'}"]
+        if self.name_words:
+            from_each = ", ".join(f"{n:,} by {source}" for source, n in self.name_words.items())
+            lines += [f"  names, as words       {from_each}"]
         for name, words in self.strongest.items():
             lines += [f"  most {name:<16} {', '.join(word for word, _ in words)}"]
         if self.ratings is not None:
@@ -87,6 +119,44 @@ class NormCard:
         lines += [f"  training rows         {each} in {len(self.cells)} classes"]
         lines += [f"! {warning}" for warning in self.warnings]
         return "\n".join(lines)
+
+    def _irrelevant_lines(self) -> list[str]:
+        """What the card says of the task-irrelevant words and their scorers."""
+        if self.accuracy_irrelevant.value is None:
+            return []
+        shares = {name: (share, self.irrelevant_use.get(name))
+                  for name, share in self.irrelevant_shares.items()}  # fmt: skip
+
+        def both(share: float, use: float | None) -> str:
+            of_use = "" if use is None else f", {use:.1%} of the words as used"
+            return f"{share:.1%} of the vocabulary{of_use}"
+
+        chosen = chosen_rule(self.irrelevant_shares, self.relevant)
+        lines = ["  task-irrelevant words"]
+        if chosen is not None:
+            lines += [f"    share               {both(*shares[chosen])}"]
+            lines += [f"    relevant            {self.relevant or chosen}"]
+        lines += [
+            f"    by another rule     {both(*pair)} (relevant: {spoken(name)})"
+            for name, pair in shares.items()
+            if name != chosen
+        ]
+        lines += [f"    accuracy            {self.accuracy_irrelevant}"]
+        first = self.groups[: 1 if len(self.groups) == 2 else None]
+        for group in first:
+            found = self.auc_irrelevant.get(group)
+            lines += [f"    AUC of {group:<13}{found}"] if found is not None else []
+        spread = [max(one.deviation.values()) for one in self.irrelevant.values() if one.deviation]
+        if spread:
+            lines += [
+                f"    SD of the norms     {min(spread):.3f} to {max(spread):.3f} over "
+                f"{len(spread)} classes"
+            ]
+        if self.ratings_irrelevant is not None:
+            mean = self.ratings_irrelevant
+            how = f" ({mean.method})" if mean.method else ""
+            lines += [f"    people's ratings    {mean}{how}"]
+        return lines
 
 
 def quality_card(
@@ -121,22 +191,91 @@ def quality_card(
         for k, name in enumerate(scorer.groups)
     }
     strongest = strongest_words(scorer, rows, names=names)
-    fit = ratings and agreement(scorer, ratings, level=level)
+    by_class = class_norms(
+        scorer, scores.irrelevant, own=place[codes], truth=truth, ratings=ratings, level=level
+    )
+    auc_irrelevant = {
+        name: mean_area([one.auc[name] for one in by_class.values()], level=level)
+        for name in (scorer.groups if by_class else ())
+    }
+    irrelevant_use = mean_shares(scorer, "irrelevant_use")
+    relevant = scorer.facts.get("relevant")
     return NormCard(
         groups=scorer.groups,
         accuracy=accuracy,
         accuracy_weighted=weighted_share(right, alpha, level=level),
-        accuracy_irrelevant=irrelevant_accuracy(scorer, scores.irrelevant, place[codes], level),
+        accuracy_irrelevant=mean_accuracy(by_class, level=level),
         auc=auc,
         calibration=calibration(table[:, 0], own == 0, alpha),
         strongest=strongest,
         removed=scorer.facts.get("removed", {}),
+        name_words=scorer.facts.get("name_words", {}),
         cells=scorer.facts.get("cells", {}),
+        relevant=relevant,
         irrelevant_shares=mean_shares(scorer, "irrelevant_shares"),
-        irrelevant_use=mean_shares(scorer, "irrelevant_use"),
-        ratings=fit or None,
-        warnings=warnings_on(scorer, accuracy, auc, strongest, scores.leaked, scores.empty),
+        irrelevant_use=irrelevant_use,
+        irrelevant=by_class,
+        auc_irrelevant=auc_irrelevant,
+        ratings=agreement(scorer, ratings, level=level) if ratings else None,
+        ratings_irrelevant=mean_agreement(
+            [one.ratings for one in by_class.values() if one.ratings], level=level
+        )
+        if ratings and by_class
+        else None,
+        warnings=(
+            *warnings_on(scorer, accuracy, auc, strongest, scores.leaked, scores.empty),
+            *irrelevant_warnings(by_class, auc_irrelevant, irrelevant_use, relevant),
+        ),
     )
+
+
+def chosen_rule(shares: Mapping[str, float], relevant: str | None) -> str | None:
+    """Under which name the shares of the rule in use are kept; None where there are none."""
+    if CHOSEN in shares:
+        return CHOSEN
+    words = relevant or ""
+    return next((name for name in shares if words.startswith(name)), next(iter(shares), None))
+
+
+def irrelevant_warnings(
+    by_class: Mapping[str, ClassNorms],
+    auc: Mapping[str, Estimate],
+    use: Mapping[str, float],
+    relevant: str | None,
+) -> list[str]:
+    """What the task-irrelevant scorers cannot show, in sentences."""
+    found: list[str] = []
+    chosen = chosen_rule(use, relevant)
+    share = use.get(chosen) if chosen is not None else None
+    if by_class and share is not None and share > NEARLY_ALL:
+        found.append(
+            f"{share:.1%} of the words as used are irrelevant: the task-irrelevant norms are "
+            "nearly the norms themselves. Choose more words to be relevant (--relevant 0.6), or "
+            "leave them out (--no-irrelevant)."
+        )
+    if by_class and share is not None and share < NEARLY_NONE:
+        found.append(
+            f"Only {share:.1%} of the words as used are irrelevant, so that the task-irrelevant "
+            "norms have little to go by. Choose fewer words to be relevant (--relevant)."
+        )
+    flat = [name for name, one in by_class.items() if one.flat]
+    if flat:
+        found.append(
+            f"The task-irrelevant norms of {listed(flat, most=5)} are nearly the same for "
+            f"everybody (SD under {FLAT}): correlations with them cannot show anything."
+        )
+    lowest = min(
+        (value for value in auc.values() if value.low is not None),
+        key=lambda value: value.low or 0.0,
+        default=None,
+    )
+    if lowest is not None and (lowest.low or 0.0) <= 0.5:
+        found.append(
+            f"Within classes the task-irrelevant scorers cannot be told from guessing (AUC "
+            f"{lowest.value:.2f}, {lowest.low:.2f} to {lowest.high:.2f}): correlations with their "
+            "norms cannot show anything."
+        )
+    return found
 
 
 def mean_shares(scorer: NormScorer, fact: str) -> dict[str, float]:
@@ -211,33 +350,6 @@ def strongest_words(
     return found
 
 
-def area(positives: FloatArray, negatives: FloatArray, *, level: float) -> Estimate:
-    """Area under the curve of two samples of scores, with its interval."""
-    m, n = positives.size, negatives.size
-    if not m or not n:
-        return Estimate.none("the held-out rows have one group alone", level=level, n=m + n)
-    ranks = average_ranks(np.concatenate([positives, negatives]))
-    d = ranks[:m] - average_ranks(positives)
-    e = m - (ranks[m:] - average_ranks(negatives))
-    found = delong(
-        m,
-        n,
-        placement=d.sum(),
-        placement_squares=(d * d).sum(),
-        negative_placement_squares=(e * e).sum(),
-    )
-    low, high = found.interval(z=critical(level))
-    return Estimate(
-        value=float(found.value),
-        low=float(low),
-        high=float(high),
-        level=level,
-        n=m,
-        n_reference=n,
-        method="DeLong",
-    )
-
-
 def weighted_share(right: Any, weights: FloatArray, *, level: float) -> Estimate:
     """Share of hits under the training weights, with Wilson's interval at Kish's number of rows."""
     total = float(weights.sum())
@@ -248,18 +360,6 @@ def weighted_share(right: Any, weights: FloatArray, *, level: float) -> Estimate
     n = total**2 / float(weights @ weights)
     found = rate(share * n, n, level=level)
     return Estimate(value=share, low=found.low, high=found.high, level=level, n=round(n))
-
-
-def irrelevant_accuracy(
-    scorer: NormScorer, irrelevant: Mapping[str, FloatArray], own: Any, level: float
-) -> Estimate:
-    """Share of rows whose group their own class's task-irrelevant scorer tells."""
-    if not irrelevant:
-        return Estimate.none("there are no task-irrelevant scorers", level=level)
-    table = np.stack([irrelevant[name] for name in scorer.groups], axis=1)
-    used = (own >= 0) & np.isfinite(table).all(axis=1)
-    right = table[used].argmax(axis=1) == own[used]
-    return rate(int(right.sum()), int(right.size), level=level)
 
 
 def calibration(score: FloatArray, hit: Any, weights: FloatArray) -> tuple[float, float]:

@@ -8,16 +8,21 @@ import numpy as np
 
 from evenhand.decisions.tally import encode
 from evenhand.errors import UsageError
-from evenhand.models.corpus import Corpus
-from evenhand.models.norm_fit import checked_weights, fit_linear, labels_of
-from evenhand.models.norm_scorer import Names, Texts
-from evenhand.models.norm_weights import alpha_weights, cell_counts, training_groups
-from evenhand.models.representation import Representation
+from evenhand.models.corpus import Corpus, Representation
+from evenhand.models.norms.fit import (
+    alpha_weights,
+    cell_counts,
+    checked_weights,
+    fit_linear,
+    labels_of,
+    training_groups,
+)
+from evenhand.models.norms.names import name_words
+from evenhand.models.norms.scorer import Names, Texts
 from evenhand.stats.estimate import FloatArray
-from evenhand.stats.rank_cells import cell_moments
-from evenhand.stats.ranks import spearman, spearman_from_moments
+from evenhand.stats.ranks import cell_moments, spearman, spearman_from_moments
 from evenhand.stats.trend import FEWEST_CLASSES
-from evenhand.text.scrub import scrub_texts
+from evenhand.text.mask import SCRUBBED_WORDS, scrub_texts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +76,12 @@ def norm_multiplicity(
     if refits < 1 or not representations:
         raise UsageError(f"refits={refits} of {len(representations)} representations is no refit.")
     chosen = tuple(groups) if groups is not None else training_groups(truth, group)
-    corpus = Corpus.from_texts(scrub_texts(texts, names=names).texts)
-    other = Corpus.from_texts(scrub_texts(held.texts, names=held.names).texts)
+    others = name_words(texts, names=names)
+    words, capitalised = others.everywhere.union(SCRUBBED_WORDS), others.capitalised
+    corpus, other = (
+        Corpus.from_texts(scrub_texts(each, names=own, words=words, capitalised=capitalised).texts)
+        for each, own in ((texts, names), (held.texts, held.names))
+    )
     labels = labels_of(group, chosen)
     checked_weights(truth, group, chosen, rows=len(texts))
     classes, codes = encode(truth)

@@ -8,23 +8,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.decisions.batch_numbers import batch_numbers
 from evenhand.decisions.batches import (
     Batch,
     BatchTable,
-    check_parquet_path,
+    batch_numbers,
+    check_table_path,
     open_batches,
     write_batches,
 )
 from evenhand.errors import DataError, UsageError, nearest
-from evenhand.models.bow import BagOfWords
-from evenhand.models.norm_card import NormCard, quality_card
-from evenhand.models.norm_files import load_norms
-from evenhand.models.norm_fit import fit_norm_scorer, fit_number_scorer
-from evenhand.models.norm_ratings import Ratings
-from evenhand.models.norm_scorer import NormScorer, row_hashes
-from evenhand.models.representation import Representation
+from evenhand.files.folders import check_folder
+from evenhand.models.corpus import BagOfWords, Representation
+from evenhand.models.norms.card import NormCard, quality_card
+from evenhand.models.norms.fit import fit_norm_scorer, fit_number_scorer
+from evenhand.models.norms.names import read_names
+from evenhand.models.norms.ratings import Ratings, read_ratings
+from evenhand.models.norms.relevance import Rule
+from evenhand.models.norms.scorer import (
+    KIND,
+    NormScorer,
+    load_norms,
+    row_hashes,
+    save_norms,
+)
 from evenhand.models.vectors import WordVectors
+from evenhand.text.compiled import Tagger, load_tagger
 
 NUMBERS_AT_ONCE = 8_192
 
@@ -51,6 +59,19 @@ class ScoredNorms:
     unscored: int = 0
 
 
+def _ratings(given: Ratings | str | Path | None, toward: str | None) -> Ratings | None:
+    if isinstance(given, Ratings):
+        return given
+    if given is None and toward is None:
+        return None
+    if given is None or toward is None:
+        raise UsageError(
+            "--ratings and --ratings-toward go together: say which group a high rating means, "
+            "such as --ratings-toward female."
+        )
+    return read_ratings(given, toward=toward)
+
+
 @dataclass(slots=True)
 class _Columns:
     """The columns of the table that a fit reads."""
@@ -71,22 +92,42 @@ def fit_norms(
     text: str | None = None,
     features: Sequence[str] = (),
     name: str | None = None,
+    names: str | Path | Sequence[str] = (),
+    tagger: Tagger | str | None = None,
+    capitals: bool = False,
     vectors: str | Path | None = None,
     bag_of_words: bool = False,
     split: str | None = None,
     test_share: float = 0.25,
     groups: Sequence[str] | None = None,
-    ratings: Ratings | None = None,
+    ratings: Ratings | str | Path | None = None,
+    ratings_toward: str | None = None,
     scrub: bool = True,
     irrelevant: bool = True,
+    relevant: float | None = None,
+    relevant_of: str = "use",
+    fdr: float | None = None,
     unit: str = "token",
     seed: int = 0,
+    out: str | Path | None = None,
 ) -> FittedNorms:
     """A norm scorer of a table's texts or numbers, trained on a part of it, judged on the rest.
 
     `split` names a column whose rows "train" are learned from; without one, `test_share` of each
-    class and group is held out.
+    class and group is held out. Names of the column `name` are scrubbed from all texts, as are
+    `names` (a file or a list), people that a `tagger` finds ("spacy:MODEL") and, with `capitals`,
+    all words that are hardly ever written small. `relevant` is the share or number of words that
+    belong to a class, `fdr` the false discovery rate of the test that tells them otherwise.
+    `groups` are those to tell apart, by default all large enough; `ratings` people's ratings of
+    words, of which a high one means the group `ratings_toward`. With `out` the scorer and its
+    card are written to that folder, which `score_norms` reads.
     """
+    if out is not None:
+        check_folder(out, kind=KIND)
+    ratings = _ratings(ratings, ratings_toward)
+    rule = Rule(relevant=relevant, of=relevant_of, fdr=fdr, unit=unit)
+    listed = read_names(names) if isinstance(names, str | Path) else tuple(names)
+    people = load_tagger(tagger, part="ner") if isinstance(tagger, str) else tagger
     if (text is None) == (not features):
         raise UsageError("Name either the column of texts (--text) or the --features, not both.")
     if not 0 < test_share < 1:
@@ -122,8 +163,12 @@ def fit_norms(
             representation=model,
             groups=groups,
             scrub=scrub,
+            everybody=held.names or None,
+            listed=listed,
+            tagger=people,
+            capitals=capitals,
             irrelevant=irrelevant,
-            unit=unit,
+            rule=rule,
         )
     card = quality_card(
         scorer,
@@ -133,6 +178,8 @@ def fit_norms(
         names=rest.names,
         ratings=ratings,
     )
+    if out is not None:
+        save_norms(scorer, out, card=card.plain())
     return FittedNorms(
         scorer=scorer,
         card=card,
@@ -202,7 +249,7 @@ def score_norms(
 
     `skip_seen` leaves the norms of rows empty that the scorer was trained on.
     """
-    check_parquet_path(out, data=data)
+    check_table_path(out, data=data)
     scorer, _ = load_norms(norms)
     if scorer.of_texts and text is None:
         raise UsageError("These norms were learned from texts. Name the column of them (--text).")

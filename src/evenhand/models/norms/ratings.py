@@ -1,12 +1,13 @@
-"""People's ratings of words, held against a norm scorer's weights."""
+"""People's ratings of words, and how far a norm scorer agrees with them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from evenhand.errors import DataError, UsageError, nearest
-from evenhand.models.norm_scorer import NormScorer
+from evenhand.models.norms.scorer import NormScorer
 from evenhand.stats.estimate import Estimate, FloatArray, critical, number
 from evenhand.stats.ranks import bonett_wright, correlation_p, spearman
 
@@ -49,10 +50,13 @@ def read_ratings(path: str | Path, *, toward: str) -> Ratings:
     )
 
 
-def agreement(scorer: NormScorer, ratings: Ratings, *, level: float = 0.95) -> Estimate:
+def agreement(
+    scorer: NormScorer, ratings: Ratings, *, name: str | None = None, level: float = 0.95
+) -> Estimate:
     """Rank correlation of a scorer's word weights with people's ratings, by word.
 
-    Positive where the scorer weighs words towards the group that people see them as.
+    Positive where the scorer weighs words towards the group that people see them as. With the
+    `name` of a class, of its task-irrelevant scorer over the words irrelevant to it.
     """
     if ratings.toward not in scorer.groups:
         raise UsageError(
@@ -68,7 +72,12 @@ def agreement(scorer: NormScorer, ratings: Ratings, *, level: float = 0.95) -> E
             f"'{ratings.source}' has none of the {len(scorer.names):,} words of the norm scorer. "
             "See whether its language and its case are those of the texts."
         )
-    r = float(spearman(scorer.word_weights(ratings.toward)[column[known]], ratings.values[known]))
+    if name is not None and scorer.relevant is not None:
+        relevant = scorer.relevant[scorer.classes.index(name)]
+        known[known] = ~relevant[column[known]]
+        n = int(known.sum())
+    weights = scorer.word_weights(ratings.toward, name=name)
+    r = float(spearman(weights[column[known]], ratings.values[known]))
     if not np.isfinite(r):
         reason = f"only {n} rated words are known, or all have one weight"
         return Estimate.none(reason, level=level, n=n)
@@ -81,4 +90,32 @@ def agreement(scorer: NormScorer, ratings: Ratings, *, level: float = 0.95) -> E
         n=n,
         p=float(correlation_p(r, n)),
         method=f"Spearman over rated words, high ratings mean {ratings.toward}",
+    )
+
+
+def mean_agreement(each: Sequence[Estimate], *, level: float = 0.95) -> Estimate:
+    """Mean over classes of the task-irrelevant scorers' agreement with people's ratings.
+
+    The scorers of two classes share most of their words, so that their mean is hardly surer than
+    one of them: the interval is that of the scorer with the fewest rated words.
+
+    Examples:
+        >>> print(mean_agreement([Estimate(value=0.5, n=200), Estimate(value=0.6, n=240)]))
+        0.550 [0.437, 0.646] n=200
+    """
+    known = [one for one in each if one.value is not None]
+    if not known:
+        return Estimate.none("no class has a task-irrelevant scorer", level=level)
+    values = np.array([one.value for one in known], dtype=np.float64)
+    n = min(one.n for one in known)
+    r = float(values.mean())
+    low, high = bonett_wright(r, n, z=critical(level))
+    spread = f", SD {values.std(ddof=1):.2f}" if values.size > 1 else ""
+    return Estimate(
+        value=r,
+        low=number(float(low)),
+        high=number(float(high)),
+        level=level,
+        n=n,
+        method=f"mean over {values.size} classes{spread}",
     )

@@ -1,23 +1,117 @@
 """Fitting of norm scorers: of texts, with one more for each class, and of any numbers."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from evenhand.decisions.tally import encode
-from evenhand.errors import DataError, UsageError
-from evenhand.models.corpus import Corpus
+from evenhand.decisions.tally import Codes, encode
+from evenhand.errors import DataError, UsageError, nearest
+from evenhand.models.corpus import Corpus, Representation, pooled
 from evenhand.models.logistic import fit_logistic
-from evenhand.models.norm_scorer import Linear, Names, NormScorer, Texts, numbers, row_hashes
-from evenhand.models.norm_weights import alpha_weights, cell_counts, training_groups
-from evenhand.models.relevance import VARIANTS, Relevance, task_relevance
-from evenhand.models.representation import Representation, pooled
+from evenhand.models.norms.names import NameWords, name_words
+from evenhand.models.norms.relevance import Relevance, Rule, task_relevance
+from evenhand.models.norms.scorer import Linear, Names, NormScorer, Texts, numbers, row_hashes
 from evenhand.models.vectors import WordVectors
 from evenhand.stats.estimate import FloatArray, number
-from evenhand.text.scrub import SCRUBBED_WORDS, scrub_texts
+from evenhand.text.compiled import Tagger
+from evenhand.text.mask import SCRUBBED_WORDS, scrub_texts
+
+LEAST_ROWS, LEAST_IN_CLASS, LEAST_CLASSES = 200, 20, 5
+
+
+def cell_counts(
+    truth: Sequence[object], group: Sequence[object]
+) -> tuple[FloatArray, tuple[str, ...], tuple[str, ...], Codes, Codes]:
+    """Rows by (class, group), the names of both, and the codes of every row (-1: missing)."""
+    if len(truth) != len(group):
+        raise UsageError(
+            f"truth has {len(truth):,} values and group {len(group):,}. Give one of each a row."
+        )
+    classes, c = encode(truth)
+    groups, g = encode(group)
+    known = (c >= 0) & (g >= 0)
+    flat = np.bincount(c[known] * len(groups) + g[known], minlength=len(classes) * len(groups))
+    return flat.reshape(len(classes), len(groups)).astype(np.float64), classes, groups, c, g
+
+
+def training_groups(truth: Sequence[object], group: Sequence[object]) -> tuple[str, ...]:
+    """Groups large enough to train a norm scorer: 200 rows, and 20 in at least five classes.
+
+    Without this floor one rare group would set the weight of every class to almost nothing.
+
+    Examples:
+        >>> truth, group = ["a", "b", "c", "d", "e"] * 80, ["f"] * 200 + ["m"] * 195 + ["x"] * 5
+        >>> training_groups(truth, group)
+        Traceback (most recent call last):
+        evenhand.errors.DataError: Only 'f' has 200 rows and 20 in at least 5 classes; a norm \
+scorer needs two such groups. Give more rows, or name the groups to learn from (--norm-group).
+    """
+    counts, classes, groups, _, _ = cell_counts(truth, group)
+    if len(groups) < 2:
+        only = f"'{groups[0]}'" if groups else "none"
+        raise DataError(
+            f"The group column has one value alone, {only}. "
+            "A norm scorer tells groups apart: it needs rows of two or more."
+        )
+    needed = min(LEAST_CLASSES, len(classes))
+    large = (counts.sum(0) >= LEAST_ROWS) & ((counts >= LEAST_IN_CLASS).sum(0) >= needed)
+    found = tuple(name for name, kept in zip(groups, large, strict=True) if kept)
+    if len(found) < 2:
+        told = f"Only {found[0]!r} has" if found else "No group has"
+        raise DataError(
+            f"{told} {LEAST_ROWS} rows and {LEAST_IN_CLASS} in at least {needed} classes; a norm "
+            "scorer needs two such groups. Give more rows, or name the groups to learn from "
+            "(--norm-group)."
+        )
+    return found
+
+
+def alpha_table(counts: ArrayLike, *, used: Sequence[bool]) -> FloatArray:
+    """Weights α of classes × groups: the rows of a class's smallest used group ÷ those of each.
+
+    0 for a group that is not used or not there, and for a class with fewer than two that are.
+
+    Examples:
+        >>> alpha_table([[1, 4, 2], [3, 0, 5]], used=[True, True, False]).tolist()
+        [[1.0, 0.25, 0.0], [0.0, 0.0, 0.0]]
+    """
+    rows = np.asarray(counts, dtype=np.float64)
+    there = (rows > 0) & np.asarray(used, dtype=bool)
+    least = np.where(there, rows, np.inf).min(axis=1, initial=np.inf)
+    least[there.sum(axis=1) < 2] = 0.0
+    return np.where(there, least[:, None], 0.0) / np.maximum(rows, 1)
+
+
+def alpha_weights(
+    truth: Sequence[object], group: Sequence[object], *, groups: Sequence[str] | None = None
+) -> FloatArray:
+    """Weight of each row, so that within every class all groups weigh what the smallest does.
+
+    α = min_k n_ck ÷ n_cl over the groups present in the class. A class with fewer than two of them
+    weighs nothing, and so does a row of no class or of another group.
+
+    Examples:
+        >>> alpha_weights(["c"] * 4, ["she", "he", "he", "he"]).round(3).tolist()
+        [1.0, 0.333, 0.333, 0.333]
+    """
+    counts, _, names, c, g = cell_counts(truth, group)
+    chosen = names if groups is None else tuple(groups)
+    for name in chosen:
+        if name not in names:
+            raise UsageError(
+                f"{name!r} is not a group of the training rows.{nearest(name, list(names))} "
+                f"They have {', '.join(names[:8])}."
+            )
+    table = alpha_table(counts, used=[name in chosen for name in names])
+    weights = np.zeros(len(c))
+    known = (c >= 0) & (g >= 0)
+    weights[known] = table[c[known], g[known]]
+    return weights
+
 
 # Ten times finer than a classifier's: the order of the norms matters, not only their side of ½.
 TOLERANCE = 1e-6
@@ -32,9 +126,12 @@ def fit_norm_scorer(
     representation: Representation | None = None,
     groups: Sequence[str] | None = None,
     scrub: bool = True,
+    everybody: Names = None,
+    listed: Sequence[str] = (),
+    tagger: Tagger | None = None,
+    capitals: bool = False,
     irrelevant: bool = True,
-    unit: str = "token",
-    variant: str = VARIANTS[0],
+    rule: Rule | None = None,
     penalty: float = 1.0,
 ) -> NormScorer:
     """A norm scorer learned from the training rows alone.
@@ -43,17 +140,18 @@ def fit_norm_scorer(
         texts: Training texts.
         group: Group of each; `groups` names those to learn from, by default all large enough.
         truth: Class of each.
-        names: The person's name of each, to be scrubbed.
+        names: The person's name of each, scrubbed from their own text in any case.
         representation: Bag of words or vectors; by default vectors learned from these texts.
         groups: The groups to tell apart.
         scrub: Remove pronouns, titles and names first. Without it the scorer reads pronouns.
+        everybody: Names of people, also of other rows, scrubbed from every text; else `names`.
+        listed, tagger, capitals: What else tells names; see `names.name_words`.
         irrelevant: Also fit a scorer for each class on the words irrelevant to it.
-        unit: What the tests of relevance count: "token" or "document".
-        variant: When a word is relevant; one of `relevance.VARIANTS`.
+        rule: When a word is relevant to a class; by default the paper's test.
         penalty: Ridge penalty.
 
     Examples:
-        >>> from evenhand.models.bow import BagOfWords
+        >>> from evenhand.models.corpus import BagOfWords
         >>> texts = ["She writes on roses."] * 30 + ["He writes on oaks."] * 30
         >>> scorer = fit_norm_scorer(texts, group=["f"] * 30 + ["m"] * 30, truth=list("ab") * 30,
         ...                          representation=BagOfWords(), groups=["f", "m"])
@@ -64,8 +162,16 @@ def fit_norm_scorer(
     weights = checked_weights(truth, group, chosen, rows=len(texts))
     removed: dict[str, int] = {}
     clean: Texts = texts
+    others = NameWords()
     if scrub:
-        done = scrub_texts(texts, names=names, words=SCRUBBED_WORDS)
+        known = names if everybody is None else everybody
+        others = name_words(texts, names=known, listed=listed, tagger=tagger, capitals=capitals)
+        done = scrub_texts(
+            texts,
+            names=names,
+            words=others.everywhere.union(SCRUBBED_WORDS),
+            capitalised=others.capitalised,
+        )
         clean, removed = done.texts, removals(texts, int(done.removed.sum()))
     corpus = Corpus.from_texts(clean)
     if not corpus.tokens.size:
@@ -82,6 +188,7 @@ def fit_norm_scorer(
         pooled(part, embedding, sums=sums), labels[used], weights[used], chosen, penalty=penalty
     )
     relevance, by_class = None, {}
+    rule = Rule() if rule is None else rule
     if irrelevant:
         classes, truths = encode(truth)
         relevance = task_relevance(
@@ -90,8 +197,7 @@ def fit_norm_scorer(
             group=labels,
             classes=classes,
             groups=chosen,
-            unit=unit,
-            variant=variant,
+            rule=rule,
         )
         by_class = irrelevant_scorers(
             part,
@@ -115,13 +221,16 @@ def fit_norm_scorer(
         settings={
             "scrub": scrub,
             "scrubbed_words": list(SCRUBBED_WORDS),
-            "unit": unit,
-            "variant": variant,
+            # Other names are no longer among the scorer's words; these still are, as words.
+            "capitalised_names": sorted(others.capitalised),
+            "rule": asdict(rule),
             "penalty": penalty,
         },
         facts={
             "rows": len(texts),
             "removed": removed,
+            "name_words": dict(others.sources),
+            "relevant": rule.words if relevance else None,
             "irrelevant_shares": plain_shares(relevance.irrelevant_shares if relevance else {}),
             "irrelevant_use": plain_shares(relevance.irrelevant_use if relevance else {}),
             "cells": cells_of(truth, group),
