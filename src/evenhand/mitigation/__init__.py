@@ -1,1 +1,0 @@
-"""Remedies: before, in and after training, each usable alone with scikit-learn's conventions."""
