@@ -25,7 +25,9 @@ def test_the_example_leaves_only_what_engineers_have_to_measure() -> None:
     charter = parse_charter(BLOCKS["toml"][0])
     assert charter_text(charter).startswith(BLOCKS["text"][1])
     left = concerns(charter, today=datetime.date(2026, 6, 1))
-    assert [(one.layer, one.kind) for one in left] == [("implementation", "words")]
+    kinds = [(one.layer, one.kind) for one in left]
+    assert kinds == [("implementation", "words"), ("policy", "conflict")]
+    assert BLOCKS["text"][2] == f"- policy ({left[1].owner}): {left[1].sentence}\n"
 
 
 def test_the_error_on_the_page_is_the_error_of_the_command() -> None:

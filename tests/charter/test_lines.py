@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.charter.lines import Path, key_lines
+from evenhand.charter.entry import Path, key_lines
 
 TEXT = '''\
 # a comment with [brackets] and key = value

@@ -204,8 +204,8 @@ REFUSED = {
     SCHEMA + "[chioces]\n": "c.toml, line 2: 'chioces' is not a key of a charter. Did you mean "
     f"'choices'? The keys are {', '.join(KEYS)}.",
     SCHEMA + CHOICE + "resaon = 'x'\n": "c.toml, line 5: 'resaon' is not a key of [choices]. Did "
-    "you mean 'reason'? The keys are cost_ratio, tolerance, attribute, group, positive_is, "
-    "decided_by, decided_on, review_by, reason.",
+    "you mean 'reason'? The keys are compare, cost_ratio, tolerance, attribute, group, "
+    "positive_is, decided_by, decided_on, review_by, reason.",
     SCHEMA + "[policy]\nwhat_count = 'x'\n": "c.toml, line 3: 'what_count' is not a key of "
     "[policy]. Did you mean 'what_counts'? The keys are owner, date, review_by, consulted, "
     "fits_every_group, what_counts, which_mistake_hurts.",
@@ -221,6 +221,16 @@ REFUSED = {
     SCHEMA + "[system]\nfalse_positive = ['a', 'b', 'c']\n": "c.toml, line 3: "
     'system.false_positive = ["a", "b", "c"] is more than one name and its plural. Write one, or '
     "two in a list.",
+    SCHEMA + "[system]\ntruth = 'break the rules'\n": "c.toml, line 3: system.truth = "
+    '"break the rules" does not say both what is the case and what is not. Write two, such as '
+    '["break the rules", "do not break the rules"].',
+    SCHEMA + "[system]\nitems = 'post'\n": "c.toml, line 3: 'items' is not a key of [system]. Did "
+    "you mean 'item'? The keys are name, decision, of, decided, item, class, false_positive, "
+    "false_negative, truth, groups.",
+    SCHEMA + "[system.groups]\ngender = 'x'\n": "c.toml, line 3: system.groups.gender = \"x\" is "
+    "not a table. Write [system.groups.gender] and its keys on lines of their own.",
+    SCHEMA + "[system.groups.gender]\nx = 3\n": "c.toml, line 3: system.groups.gender.x = 3 is not "
+    "text. Put words in quotes.",
     # choices
     SCHEMA + "[[choices]]\ntolerance = 1.25\n": "c.toml, line 2: choices has no cost_ratio. Write "
     "how many false positives one false negative counts as, such as cost_ratio = 3.",
@@ -288,6 +298,17 @@ REFUSED = {
     + "attribute = 'w*r'\ngroup = 'f*f'\n[roles]\ngroup = ['w', 'r']\ncrossed = false": ""
     'c.toml, line 5: choices.attribute = "w*r" is a pair, but [roles] says crossed = false. Set '
     "crossed = true.",
+    # one bar
+    SCHEMA + "[[choices]]\ncompare = 'bars'\ncost_ratio = 4\ntolerance = 2\n": "c.toml, line 3: "
+    'choices.compare = "bars" is not known. Did you mean \'bar\'? Write "cost_ratio" or "bar".',
+    SCHEMA + "[[choices]]\ncompare = 'bar'\n": "c.toml, line 2: choices has no tolerance. Write "
+    "how far bars may lie apart, in standard deviations, such as 0.2.",
+    SCHEMA + "[[choices]]\ncompare = 'bar'\ntolerance = 0\n": "c.toml, line 4: choices.tolerance = "
+    "0 leaves no room. Write how far bars may lie apart, in standard deviations, such as 0.2, "
+    "above 0.",
+    SCHEMA + "[[choices]]\ncompare = 'bar'\ntolerance = 0.2\n[limits]\ncriterion_gap = 0.3\n":
+    "c.toml, line 6: limits.criterion_gap = 0.3 says again what [[choices]] says. Change the "
+    "tolerance there, and drop this.",
     # stakeholders and catalogue
     SCHEMA + "[[stakeholders]]\ninterest = 'x'\n": "c.toml, line 2: stakeholders has no name. Add "
     'one, such as name = "people who comment".',
@@ -503,3 +524,30 @@ def test_every_role_of_a_table_can_be_written_in_a_charter(role: str) -> None:
     values = ("'given'", "'drop'", "'burden'", "'x'", "true", "[18]", "{a = 'x'}")
     found = [read_or_refuse(f"{SCHEMA}[roles]\n{role} = {value}\n") for value in values]
     assert any(isinstance(one, Charter) and role in one.roles for one in found)
+
+
+def test_the_words_of_the_system_are_read_and_recorded() -> None:
+    text = (
+        '[system]\nitem = "story"\nof = "by"\ndecided = "cut"\nclass = ["genus", "genera"]\n'
+        'truth = ["are long", "are short"]\n[system.groups.age]\n1 = "the old"\n2 = ""\n'
+    )
+    system = parse_charter(SCHEMA + text).system
+    assert (system.item, system.class_) == (("story", "stories"), ("genus", "genera"))
+    assert (system.of, system.decided, system.truth) == ("by", "cut", ("are long", "are short"))
+    assert system.groups == {"age": {"1": "the old"}}
+    recorded = parse_charter(SCHEMA + text).plain()["system"]
+    assert recorded == {
+        "name": None,
+        "decision": None,
+        "item": ["story", "stories"],
+        "of": "by",
+        "decided": "cut",
+        "truth": ["are long", "are short"],
+        "class": ["genus", "genera"],
+        "false_positive": ["wrongful decision", "wrongful decisions"],
+        "false_negative": ["missed case", "missed cases"],
+        "groups": {"age": {"1": "the old"}},
+    }
+    bare = parse_charter(SCHEMA).plain()["system"]
+    assert [bare[k] for k in ("item", "of", "decided", "truth", "class")] == [None] * 5
+    assert bare["groups"] == {}

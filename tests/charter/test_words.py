@@ -9,12 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenhand.charter.charter import Charter, Choice, System
+from evenhand.charter.charter import LAYERS, QUESTIONS, Charter, Choice, System
 from evenhand.charter.concerns import concerns, group_concerns
-from evenhand.charter.layers import LAYERS, QUESTIONS
 from evenhand.charter.read import parse_charter
-from evenhand.charter.starter import STARTER
-from evenhand.charter.words import charter_sentence, charter_text, weighed
+from evenhand.charter.words import STARTER, charter_sentence, charter_text, weighed
 
 DAY = datetime.date
 SYSTEM = System(
@@ -41,22 +39,22 @@ def charter(*choices: Choice) -> Charter:
 
 def test_the_first_sentence() -> None:
     assert charter_sentence(charter(CHOICE)) == (
-        "Chosen: one missed violation counts as 4 wrongful removals (act from 20 % on), decided by "
+        "Chosen: one missed violation counts as 4 wrongful removals (act from 20% on), decided by "
         "the policy council, review by 2027-01-31."
     )
 
 
 def test_several_choices_share_who_decided() -> None:
     assert charter_sentence(charter(CHOICE, FEMALE)) == (
-        "Chosen: for everybody, one missed violation counts as 4 wrongful removals (act from 20 % "
+        "Chosen: for everybody, one missed violation counts as 4 wrongful removals (act from 20% "
         "on); for gender=female, one missed violation counts as 5 wrongful removals (act from "
-        "16.7 % on), decided by the policy council, review by 2027-01-31."
+        "16.7% on), decided by the policy council, review by 2027-01-31."
     )
     other = replace(FEMALE, decided_by=None, review_by=None)
     assert charter_sentence(charter(CHOICE, other)) == (
-        "Chosen: for everybody, one missed violation counts as 4 wrongful removals (act from 20 % "
+        "Chosen: for everybody, one missed violation counts as 4 wrongful removals (act from 20% "
         "on), decided by the policy council, review by 2027-01-31; for gender=female, one missed "
-        "violation counts as 5 wrongful removals (act from 16.7 % on), decided by nobody named, no "
+        "violation counts as 5 wrongful removals (act from 16.7% on), decided by nobody named, no "
         "review date."
     )
 
@@ -76,12 +74,12 @@ def test_nothing_chosen() -> None:
 @pytest.mark.parametrize(
     ("ratio", "words"),
     [
-        (1, "one missed violation counts as one wrongful removal (act from 50 % on)"),
+        (1, "one missed violation counts as one wrongful removal (act from 50% on)"),
         # The paper's 0.91 for c = 0.1 is 1/1.1 = 0.909.
-        (0.1, "one wrongful removal counts as 10 missed violations (act from 90.9 % on)"),
-        (3, "one missed violation counts as 3 wrongful removals (act from 25 % on)"),
-        (9999, "one missed violation counts as 9,999 wrongful removals (act from 0.01 % on)"),
-        (1 / 9999, "one wrongful removal counts as 9,999 missed violations (act from 99.99 % on)"),
+        (0.1, "one wrongful removal counts as 10 missed violations (act from 90.9% on)"),
+        (3, "one missed violation counts as 3 wrongful removals (act from 25% on)"),
+        (9999, "one missed violation counts as 9,999 wrongful removals (act from 0.01% on)"),
+        (1 / 9999, "one wrongful removal counts as 9,999 missed violations (act from 99.99% on)"),
     ],
 )
 def test_ratios_in_words(ratio: float, words: str) -> None:
@@ -94,7 +92,7 @@ def test_words_count_the_dearer_mistake_in_the_cheaper(ratio: float) -> None:
     times = float((re.search(r"as ([\d,.]+)", told) or ["", "1"])[1].replace(",", ""))
     assert times == pytest.approx(max(ratio, 1 / ratio), rel=0.006)
     assert told.startswith("one missed") == (ratio >= 1)
-    share = float(re.search(r"from ([\d.e-]+) %", told)[1])  # type: ignore[index]
+    share = float(re.search(r"from ([\d.e-]+)%", told)[1])  # type: ignore[index]
     assert share / 100 == pytest.approx(1 / (1 + ratio), rel=0.006)
 
 
@@ -102,8 +100,8 @@ def test_show_prints_ratio_threshold_and_both_bands() -> None:
     text = charter_text(charter(CHOICE))
     assert text.startswith("Comment moderation: remove the comment\nChosen: one missed violation")
     assert (
-        "  For everybody: cost ratio 4 (tolerated 3.2 to 5), so act from 20 % on (tolerated 16.7 % "
-        "to 23.8 %).\n    Decided by the policy council on 2026-01-31, review by 2027-01-31.\n"
+        "  For everybody: cost ratio 4 (tolerated 3.2 to 5), so act from 20% on (tolerated 16.7% "
+        "to 23.8%).\n    Decided by the policy council on 2026-01-31, review by 2027-01-31.\n"
         "    Reason: Insults drive readers away.\n"
     ) in text
 
@@ -136,7 +134,7 @@ def test_the_starter_switched_on_is_a_charter_too() -> None:
     assert plain["choices"][0]["implied_threshold"] == 0.2
     assert plain["choices"][1]["low"] == 4
     assert plain["sentence"] == charter_sentence(found)
-    for word in ("people who comment", "An insult stays up.", "true_positive_rate_gap", "95 %"):
+    for word in ("people who comment", "An insult stays up.", "true_positive_rate_gap", "95%"):
         assert word in charter_text(found)
 
 
@@ -230,10 +228,40 @@ def test_a_charter_with_everything_leaves_nothing_open() -> None:
         f'[[catalogue]]\noutcome = "{outcome}"\nborne_by = "B"\nwhat = "w"\n'
         for outcome in ("false_positive", "false_negative", "true_positive")
     )
-    text = f'schema = "evenhand.charter/1"\n[system]\nname = "N"\ndecision = "D"\n{layers}{bearers}'
+    system = 'name = "N"\ndecision = "D"\nitem = "x"\ndecided = "y"\ntruth = ["a", "b"]\n'
+    text = f'schema = "evenhand.charter/1"\n[system]\n{system}{layers}{bearers}'
     whole = replace(parse_charter(text), choices=(CHOICE,))
     assert concerns(whole, today=DAY(2026, 6, 1)) == []
     costs = replace(whole, catalogue=whole.catalogue[:2])
     assert [c.sentence for c in concerns(costs, today=DAY(2026, 6, 1))] == [
         "The catalogue lists costs and no benefit."
     ]
+
+
+def test_words_that_are_missing_are_said_by_check_and_shown_where_given() -> None:
+    words = [c.sentence for c in concerns(charter(CHOICE), today=DAY(2026, 6, 1))]
+    lacking = "The system has no words for item, decided and truth: findings use the table's own "
+    assert f"{lacking}labels." in words
+    said = replace(
+        SYSTEM,
+        item=("post", "posts"),
+        of="by",
+        decided="removed",
+        truth=("break the rules", "do not break the rules"),
+        class_=("topic", "topics"),
+        groups={"gender": {"nonbinary": "nonbinary people"}},
+    )
+    text = charter_text(replace(charter(CHOICE), system=said))
+    assert (
+        "\nWords\n  Posts by people; that are removed; that break the rules, or that do not break "
+        "the rules; by topic.\n  gender=nonbinary: nonbinary people\n"
+    ) in text
+    assert "Words" not in charter_text(charter(CHOICE))
+    named = replace(charter(CHOICE), system=said)
+    told = [c.sentence for c in group_concerns(named, {"gender": ["nonbinery"]})]
+    assert told == [
+        "The charter has a name for gender=nonbinary, but the data has no such group. Did you mean "
+        "'nonbinery'?"
+    ]
+    # A charter may serve several tables: names of columns that one of them lacks are no mistake.
+    assert group_concerns(named, {"region": ["north"]}) == []

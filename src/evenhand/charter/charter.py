@@ -5,9 +5,36 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from evenhand.charter.layers import LAYERS
-from evenhand.stats.costs import implied_threshold
 from evenhand.stats.estimate import number
+from evenhand.stats.thresholds.costs import implied_threshold
+
+LAYERS = ("product", "policy", "implementation")
+
+# Who is asked, in words, and the questions by their keys in the charter.
+ASKED = {
+    "product": "whoever leads the product",
+    "policy": "whoever owns the rules",
+    "implementation": "engineers and label operations",
+}
+QUESTIONS: dict[str, dict[str, str]] = {
+    "product": {
+        "serves_everyone": "Does what it sets out to do serve everyone it affects?",
+        "whose_interests": "Whose interests give way to whose, and how far?",
+        "without_a_person": "Should a machine act here without a person?",
+    },
+    "policy": {
+        "fits_every_group": "Does the rule, as written, fit the lives of every group it will be "
+        "applied to?",
+        "what_counts": "What exactly counts as a violation, and does it matter whom it is aimed "
+        "at; who is protected?",
+        "which_mistake_hurts": "Which mistake hurts whom, and how badly: the person who made the "
+        "thing, those who see it, those it is about?",
+    },
+    "implementation": {
+        "labelers_follow": "Do the people who label follow the rule?",
+        "models_balance": "Do the models strike the chosen balance for every group?",
+    },
+}
 
 SCHEMA = "evenhand.charter/1"
 OUTCOMES = ("false_positive", "false_negative", "true_positive", "true_negative")
@@ -15,12 +42,24 @@ OUTCOMES = ("false_positive", "false_negative", "true_positive", "true_negative"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """The system and its decision, with what its two mistakes are called (one, several)."""
+    """The system and its decision, and the words of its world that sentences are made with.
+
+    `item` is what is decided about and `class_` what the answers are where there are many (one,
+    several); `of` links items to people, `decided` is the participle of a positive decision,
+    `truth` what is the case and what is not, as people say it of several. The two mistakes are
+    (one, several); `groups` names the people of a group by attribute and value.
+    """
 
     name: str | None = None
     decision: str | None = None
+    item: tuple[str, str] | None = None
+    of: str | None = None
+    decided: str | None = None
+    truth: tuple[str, str] | None = None
+    class_: tuple[str, str] | None = None
     false_positive: tuple[str, str] = ("wrongful decision", "wrongful decisions")
     false_negative: tuple[str, str] = ("missed case", "missed cases")
+    groups: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +144,20 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BarChoice:
+    """One bar for every group chosen instead of one weight, and how far bars may lie apart.
+
+    `tolerance` is in standard deviations of what labelers see: a limit on `criterion_gap`.
+    """
+
+    tolerance: float
+    decided_by: str | None = None
+    decided_on: datetime.date | None = None
+    review_by: datetime.date | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TruthQuality:
     """How often the truth column says so of what is so, and of what is not."""
 
@@ -114,7 +167,7 @@ class TruthQuality:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charter:
-    """Everything that a charter file says."""
+    """Everything that a charter file says; printed, it speaks in words."""
 
     source: str
     system: System = field(default_factory=System)
@@ -122,12 +175,24 @@ class Charter:
     stakeholders: tuple[Stakeholder, ...] = ()
     catalogue: tuple[Consequence, ...] = ()
     choices: tuple[Choice, ...] = ()
+    bar: BarChoice | None = None
     limits: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     prevalence: Mapping[tuple[str | None, str | None], float] = field(default_factory=dict)
     truth_quality: Mapping[tuple[str | None, str | None], TruthQuality] = field(
         default_factory=dict
     )
     roles: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        from evenhand.charter.words import charter_text
+
+        return charter_text(self)
+
+    def concerns(self, *, today: datetime.date | None = None) -> list[Any]:
+        """Everything that the charter leaves open, with the layer and owner of each."""
+        from evenhand.charter.concerns import concerns
+
+        return list(concerns(self, today=today or datetime.datetime.now(datetime.UTC).date()))
 
     def choice_for(self, attribute: str | None, group: str | None) -> Choice | None:
         """The choice that holds for a group: its own, else the one for everybody."""
@@ -172,12 +237,13 @@ class Charter:
 
     def plain(self) -> dict[str, Any]:
         """The charter as plain values for the record."""
-        from evenhand.charter.words import charter_sentence
+        from evenhand.charter.words import charter_sentence, chosen_words
 
         return {
             "schema": SCHEMA,
             "source": self.source,
             "sentence": charter_sentence(self),
+            "chosen": chosen_words(self),
             "system": _plain(self.system),
             "layers": {name: _plain(self.layers[name]) for name in LAYERS if name in self.layers},
             "stakeholders": [_plain(one) for one in self.stakeholders],
@@ -191,6 +257,7 @@ class Charter:
                 }
                 for one in self.choices
             ],
+            "bar": _plain(self.bar),
             "limits": {name: _plain(band) for name, band in self.limits.items()},
             "prevalence": [
                 {"attribute": attribute, "group": group, "value": value}
@@ -214,5 +281,5 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(v) for v in value]
     if hasattr(value, "__slots__"):
-        return {name: _plain(getattr(value, name)) for name in value.__slots__}
+        return {name.rstrip("_"): _plain(getattr(value, name)) for name in value.__slots__}
     return value

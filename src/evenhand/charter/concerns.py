@@ -4,10 +4,11 @@ import datetime
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from evenhand.charter.charter import Charter, Choice
-from evenhand.charter.layers import ASKED, LAYERS
+from evenhand.charter.charter import ASKED, LAYERS, OUTCOMES, BarChoice, Charter, Choice
+from evenhand.charter.conflicts import conflicts
 from evenhand.charter.words import plain_number
 from evenhand.errors import nearest
+from evenhand.speech import agree, listed, opening, plural
 
 _NAMED = 5
 
@@ -16,7 +17,7 @@ _NAMED = 5
 class Concern:
     """One thing left open, the layer it belongs to and who should look.
 
-    `kind` is `review`, `owner`, `group`, `choice` or `words`.
+    `kind` is `review`, `owner`, `group`, `choice`, `words`, `unheard` or `conflict`.
     """
 
     kind: str
@@ -34,6 +35,11 @@ def concerns(charter: Charter, *, today: datetime.date) -> list[Concern]:
         *_layers(charter, today),
         *without_choice(charter, named),
         *_words(charter),
+        *_unheard(charter),
+        *(
+            _concern(charter, "conflict", "policy", sentence, attribute=attribute)
+            for sentence, attribute in conflicts(charter)
+        ),
     ]
 
 
@@ -49,13 +55,12 @@ def without_choice(charter: Charter, groups: Mapping[str, Sequence[str]]) -> Ite
     for attribute, names in groups.items():
         left = [name for name in names if charter.choice_for(attribute, name) is None]
         if left:
-            verb = "has" if len(left) == 1 else "have"
             yield _concern(
                 charter,
                 "group",
                 "policy",
                 f"No cost ratio is chosen for {_listed(attribute, left)}: what "
-                f"{'it implies' if verb == 'has' else 'they imply'} is measured and not judged.",
+                f"{agree(len(left), 'it implies', 'they imply')} is measured and not judged.",
                 attribute=attribute,
             )
 
@@ -90,7 +95,7 @@ def mixed_concerns(charter: Charter) -> Iterator[Concern]:
 
 
 def _choices(charter: Charter, today: datetime.date) -> Iterator[Concern]:
-    if not charter.choices:
+    if not charter.choices and charter.bar is None:
         yield _concern(
             charter,
             "choice",
@@ -98,7 +103,9 @@ def _choices(charter: Charter, today: datetime.date) -> Iterator[Concern]:
             "No cost ratio is chosen: nobody has said how the two mistakes weigh against each "
             "other. Add one under [[choices]].",
         )
-    for choice in charter.choices:
+    chosen: list[Choice | BarChoice] = [*charter.choices]
+    chosen += [charter.bar] if charter.bar else []
+    for choice in chosen:
         named = _named(choice)
         who = choice.decided_by or charter.owner_of("policy")
         if choice.decided_by is None:
@@ -143,6 +150,16 @@ def _words(charter: Charter) -> Iterator[Concern]:
     if charter.system.name is None or charter.system.decision is None:
         lacking = "name" if charter.system.name is None else "decision"
         yield _concern(charter, "words", "product", f"The system has no {lacking}.")
+    unsaid = [
+        name for name in ("item", "decided", "truth") if getattr(charter.system, name) is None
+    ]
+    if unsaid:
+        yield _concern(
+            charter,
+            "words",
+            "product",
+            f"The system has no words for {listed(unsaid)}: findings use the table's own labels.",
+        )
     told = {one.outcome for one in charter.catalogue}
     for outcome in ("false_positive", "false_negative"):
         if outcome not in told:
@@ -156,6 +173,26 @@ def _words(charter: Charter) -> Iterator[Concern]:
         yield _concern(charter, "words", "policy", "The catalogue lists costs and no benefit.")
 
 
+def _unheard(charter: Charter) -> Iterator[Concern]:
+    """Those who bear the cost of an outcome and were not consulted, each once."""
+    heard = {person.name for person in charter.stakeholders if person.consulted}
+    for layer in charter.layers.values():
+        heard |= {*layer.consulted, *(name for one in layer.answers for name in one.consulted)}
+    costs: dict[str, list[str]] = {}
+    for one in charter.catalogue:
+        if one.kind == "cost" and one.borne_by not in heard:
+            named = costs.setdefault(one.borne_by, [])
+            named += [one.outcome] if one.outcome not in named else []
+    for bearer, outcomes in costs.items():
+        told = listed([f"a {name.replace('_', ' ')}" for name in OUTCOMES if name in outcomes])
+        yield _concern(
+            charter,
+            "unheard",
+            "policy",
+            f"{opening(bearer)}: they bear the cost of {told} and were not consulted.",
+        )
+
+
 def _unknown_groups(charter: Charter, groups: Mapping[str, Sequence[str]]) -> Iterator[Concern]:
     """What the charter says of groups that the data does not have, and so cannot hold."""
     policy = charter.owner_of("policy")
@@ -165,6 +202,12 @@ def _unknown_groups(charter: Charter, groups: Mapping[str, Sequence[str]]) -> It
     ]
     said += [("gives a prevalence", *key, policy) for key in charter.prevalence]
     said += [("tells the quality of the truth", *key, policy) for key in charter.truth_quality]
+    said += [
+        ("has a name", attribute, group, policy)
+        for attribute, names in charter.system.groups.items()
+        if attribute in groups  # one charter may name the groups of several tables
+        for group in names
+    ]
     for what, attribute, group, who in said:
         if attribute is None or group is None:
             continue
@@ -217,15 +260,16 @@ def _concern(
     )
 
 
-def _named(choice: Choice) -> str:
+def _named(choice: Choice | BarChoice) -> str:
+    if isinstance(choice, BarChoice):
+        return "The choice of one bar for everybody"
     return f"The cost ratio of {plain_number(choice.cost_ratio)} for {choice.whom}"
 
 
 def _overdue(review_by: datetime.date, today: datetime.date) -> str:
     days = (today - review_by).days
     return (
-        f"was to be reviewed by {review_by}, {days} {'day' if days == 1 else 'days'} ago. "
-        "Confirm it or choose again."
+        f"was to be reviewed by {review_by}, {plural(days, 'day')} ago. Confirm it or choose again."
     )
 
 

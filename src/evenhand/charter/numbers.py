@@ -4,17 +4,84 @@ from collections.abc import Callable, Iterable, Mapping
 from math import isfinite, nan
 from typing import Any, TypeVar
 
-from evenhand.charter.charter import Choice, TruthQuality
+from evenhand.charter.charter import BarChoice, Choice, TruthQuality
 from evenhand.charter.entry import Entry
-from evenhand.charter.roles import POSITIVE_IS
+from evenhand.decisions.labels import label
+from evenhand.decisions.roles import COLUMN_ROLES, MISSING_POLICIES, RULES, Roles
 from evenhand.errors import UsageError, nearest
-from evenhand.lenses.catalogue import limit_band
+from evenhand.lenses.measures import limit_band
+
+POSITIVE_IS = ("benefit", "burden")
+_WORDS = {"rule": RULES, "missing": MISSING_POLICIES, "positive_is": POSITIVE_IS}
+_TABLES = ("counterfactual", "norm", "norm_irrelevant")
+_CUT = "Write a number such as 0.8, the name of a column, or one number for each group."
+
+
+def read_charter_roles(entry: Entry) -> dict[str, Any]:
+    """The roles as `Decisions` takes them, `group` always as a list."""
+    entry.only(Roles.__slots__)
+    found: dict[str, Any] = {}
+    for key in entry:
+        value = _role(entry, key) if key in Roles.__slots__ else None
+        if value not in (None, (), [], {}):
+            found[key] = value
+    return found
+
+
+def _role(entry: Entry, key: str) -> Any:
+    value = entry.data[key]
+    if key in COLUMN_ROLES:
+        return entry.text(key)
+    if key in _WORDS:
+        return entry.choice(key, _WORDS[key])
+    if key == "group":
+        return list(entry.texts(key))
+    if key == "crossed":
+        return entry.flag(key)
+    if key == "positive":
+        if isinstance(value, str | int | float):
+            return label(value) or None
+        entry.refuse(key, "is not a value. Write the value that counts as positive.")
+        return None
+    if key == "stratum_edges":
+        return _edges(entry, key)
+    if key == "threshold":
+        return _threshold(entry, key)
+    if key in ("reference", "scores") and isinstance(value, str):
+        return entry.text(key)
+    if key in (*_TABLES, "reference", "scores"):
+        table = entry.table(key)
+        return {name: table.text(name) for name in table}
+    raise KeyError(key)  # a role that Decisions learned and the charter did not
+
+
+def _edges(entry: Entry, key: str) -> list[float]:
+    value = entry.data[key]
+    numbers = isinstance(value, list) and all(
+        isinstance(v, int | float) and not isinstance(v, bool) for v in value
+    )
+    if not numbers:
+        entry.refuse(key, "is not a list of numbers. Write it as [18, 30, 65].")
+        return []
+    return [float(v) for v in value]
+
+
+def _threshold(entry: Entry, key: str) -> Any:
+    value = entry.data[key]
+    if isinstance(value, str):
+        return entry.text(key)
+    if isinstance(value, dict):
+        table = entry.table(key)
+        return {name: table.number(name, "Write a number such as 0.8.") for name in table}
+    return entry.number(key, _CUT)
+
 
 Key = tuple[str | None, str | None]
 Value = TypeVar("Value")
 RATIO = "Write how many false positives one false negative counts as, such as cost_ratio = 3"
 _FACTOR = "Write a factor above 1, such as 1.25, or a band, such as [3, 5]."
 _CHOICE_KEYS = (
+    "compare",
     "cost_ratio",
     "tolerance",
     "attribute",
@@ -27,13 +94,61 @@ _CHOICE_KEYS = (
 )
 
 
+COMPARED = ("cost_ratio", "bar")
+_BAR_KEYS = ("compare", "tolerance", "decided_by", "decided_on", "review_by", "reason")
+_APART = "Write how far bars may lie apart, in standard deviations, such as 0.2"
+
+
+def read_bar(top: Entry) -> BarChoice | None:
+    """The choice of one bar, where a choice says compare = "bar"."""
+    found = None
+    for entry in top.tables("choices"):
+        if not _is_bar(entry):
+            continue
+        entry.only(_BAR_KEYS)
+        if found is not None:
+            entry.refuse(None, "chooses one bar a second time. Keep one of the two.")
+            continue
+        apart = nan
+        if "tolerance" not in entry:
+            entry.refuse(None, f"has no tolerance. {_APART}.")
+        else:
+            apart = entry.number("tolerance", f"{_APART}.")
+        if apart <= 0:
+            entry.refuse("tolerance", f"leaves no room. {_APART}, above 0.")
+        found = BarChoice(tolerance=apart, **_decided(entry))
+    return found
+
+
+def _is_bar(entry: Entry) -> bool:
+    return "compare" in entry and entry.data["compare"] == "bar"
+
+
+def _decided(entry: Entry) -> dict[str, Any]:
+    """Who decided, when, until when and why."""
+    decided_on, review_by = entry.day("decided_on"), entry.day("review_by")
+    if decided_on and review_by and review_by <= decided_on:
+        entry.refuse(
+            "review_by", f"is not after decided_on = {decided_on}. Give a later day for the review."
+        )
+    return {
+        "decided_by": entry.text("decided_by"),
+        "decided_on": decided_on,
+        "review_by": review_by,
+        "reason": entry.text("reason"),
+    }
+
+
 def read_choices(top: Entry, roles: Mapping[str, Any]) -> tuple[Choice, ...]:
     """The cost ratios chosen, at most one for everybody and one for each group."""
     found: dict[Key, Choice] = {}
     first: dict[Key, int | None] = {}
     positive_is = roles.get("positive_is")
     for entry in top.tables("choices"):
+        if _is_bar(entry):
+            continue
         entry.only(_CHOICE_KEYS)
+        entry.choice("compare", COMPARED)
         key = whom(entry, roles.get("group", []))
         choice = _choice(entry, key or (None, None))
         if choice.positive_is and positive_is and choice.positive_is != positive_is:
@@ -121,11 +236,6 @@ def _choice(entry: Entry, key: Key) -> Choice:
     """One choice; NaN stands for numbers that were refused."""
     ratio = _ratio(entry)
     low, high = _band(entry, ratio)
-    decided_on, review_by = entry.day("decided_on"), entry.day("review_by")
-    if decided_on and review_by and review_by <= decided_on:
-        entry.refuse(
-            "review_by", f"is not after decided_on = {decided_on}. Give a later day for the review."
-        )
     return Choice(
         cost_ratio=ratio,
         low=low,
@@ -133,10 +243,7 @@ def _choice(entry: Entry, key: Key) -> Choice:
         attribute=key[0],
         group=key[1],
         positive_is=entry.choice("positive_is", POSITIVE_IS),
-        decided_by=entry.text("decided_by"),
-        decided_on=decided_on,
-        review_by=review_by,
-        reason=entry.text("reason"),
+        **_decided(entry),
     )
 
 
@@ -178,11 +285,12 @@ def _band(entry: Entry, ratio: float) -> tuple[float, float]:
     return low, high
 
 
-def read_limits(entry: Entry, *, chosen: bool) -> dict[str, tuple[float, float]]:
+def limit_table(entry: Entry, *, chosen: bool, bar: bool = False) -> dict[str, tuple[float, float]]:
     """Bands for other measures, by the rules of `--limit`."""
     found: dict[str, tuple[float, float]] = {}
     for name in entry:
-        if chosen and name in ("cost_ratio", "implied_threshold"):
+        said = ("cost_ratio", "implied_threshold") if chosen else ()
+        if name in said or (bar and name == "criterion_gap"):
             entry.refuse(
                 name, "says again what [[choices]] says. Change the tolerance there, and drop this."
             )

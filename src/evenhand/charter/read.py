@@ -1,11 +1,13 @@
 """A charter from its TOML file: checked once, here, and typed from then on."""
 
 import re
-import tomllib
 from pathlib import Path
+from typing import Any
 
 from evenhand.charter.charter import (
+    LAYERS,
     OUTCOMES,
+    QUESTIONS,
     SCHEMA,
     Answer,
     Charter,
@@ -15,16 +17,17 @@ from evenhand.charter.charter import (
     System,
 )
 from evenhand.charter.entry import Entry
-from evenhand.charter.layers import LAYERS, QUESTIONS
 from evenhand.charter.numbers import (
+    limit_table,
+    read_bar,
+    read_charter_roles,
     read_choices,
-    read_limits,
     read_prevalence,
     read_truth_quality,
     whom,
 )
-from evenhand.charter.roles import read_charter_roles
 from evenhand.errors import DataError, nearest
+from evenhand.files.documents import parse_toml
 
 KEYS = (
     "schema",
@@ -71,15 +74,15 @@ def parse_charter(text: str, *, source: str = "charter") -> Charter:
     # tomllib counts \r\n as TOML does; the lines are found in the same, plain text.
     text = text.replace("\r\n", "\n")
     try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        data = parse_toml(text)
+    except ValueError as error:
         raise _invalid(source, text, str(error)) from None
     top = Entry(source, data, text=text)
     _check_schema(top)
     top.only(KEYS)
     roles = read_charter_roles(top.table("roles"))
     stakeholders = _stakeholders(top)
-    choices = read_choices(top, roles)
+    choices, bar = read_choices(top, roles), read_bar(top)
     # A choice for a pair is a wish to see the pairs.
     crossed = {"crossed": True} if any("*" in (c.attribute or "") for c in choices) else {}
     charter = Charter(
@@ -89,7 +92,8 @@ def parse_charter(text: str, *, source: str = "charter") -> Charter:
         stakeholders=stakeholders,
         catalogue=_catalogue(top, [one.name for one in stakeholders], roles.get("group", [])),
         choices=choices,
-        limits=read_limits(top.table("limits"), chosen=bool(choices)),
+        bar=bar,
+        limits=limit_table(top.table("limits"), chosen=bool(choices), bar=bar is not None),
         prevalence=read_prevalence(top.table("prevalence")),
         truth_quality=read_truth_quality(top.table("truth_quality")),
         roles=roles | crossed,
@@ -121,16 +125,41 @@ def _invalid(source: str, text: str, reason: str) -> DataError:
     return DataError(f"{source}, line {line}: '{written}' is not valid TOML ({why}). {remedy}")
 
 
+_PAIRS = ("item", "class", "false_positive", "false_negative")
+_TEXTS = ("name", "decision", "of", "decided")
+
+
 def _system(entry: Entry) -> System:
-    entry.only(("name", "decision", "false_positive", "false_negative"))
-    told = {}
-    for key in ("false_positive", "false_negative"):
+    entry.only((*_TEXTS, *_PAIRS, "truth", "groups"))
+    words: dict[str, Any] = {key: entry.text(key) for key in _TEXTS}
+    for key in _PAIRS:
         names = entry.texts(key)
         if len(names) > 2:
             entry.refuse(key, "is more than one name and its plural. Write one, or two in a list.")
         if names:
-            told[key] = (names[0], names[1] if len(names) == 2 else _plural(names[0]))
-    return System(name=entry.text("name"), decision=entry.text("decision"), **told)
+            known = "class_" if key == "class" else key
+            words[known] = (names[0], names[1] if len(names) == 2 else _plural(names[0]))
+    truth = entry.texts("truth")
+    if truth and len(truth) != 2:
+        entry.refuse(
+            "truth",
+            "does not say both what is the case and what is not. "
+            'Write two, such as ["break the rules", "do not break the rules"].',
+        )
+    return System(
+        **words,
+        truth=(truth[0], truth[1]) if len(truth) == 2 else None,
+        groups=_group_names(entry.table("groups")),
+    )
+
+
+def _group_names(entry: Entry) -> dict[str, dict[str, str]]:
+    """What the people of each group are called, by attribute and value."""
+    tables = {str(attribute): entry.table(attribute) for attribute in entry}
+    return {
+        attribute: {value: name for value in table if (name := table.text(value)) is not None}
+        for attribute, table in tables.items()
+    }
 
 
 def _plural(noun: str) -> str:
