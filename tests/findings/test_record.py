@@ -2,6 +2,7 @@
 
 import json
 import os
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,13 @@ import polars as pl
 import pytest
 
 import evenhand as eh
+from evenhand.cli.main import main
+from evenhand.decisions.tally import Tally
 from evenhand.errors import DataError, UsageError
-from evenhand.findings import record as recorded
-from evenhand.findings.record import write_text
+from evenhand.files import write_text, writing
 from evenhand.lenses.rows import COLUMNS
+from evenhand.report.formats import as_junit, as_markdown
+from evenhand.report.page import as_page, summarise
 from evenhand.simulate.moderation import moderation
 
 
@@ -32,7 +36,7 @@ def test_round_trip(audit: eh.Audit, tmp_path: Path) -> None:
     write_text(tmp_path / "audit.json", audit.to_json())
     read = eh.read_record(tmp_path / "audit.json")
     assert read == json.loads(json.dumps(audit.record()))
-    assert read["schema"] == "evenhand.audit/1"
+    assert read["schema"] == "evenhand.audit/2"
     assert list(read["results"][0]) == list(COLUMNS)
     assert read["data"]["rows"] == 1200
     assert {"reason": "no gender", "rows": 5} in read["data"]["excluded"]
@@ -73,15 +77,80 @@ def test_an_audit_repeats_itself(audit: eh.Audit) -> None:
     assert other.data["fingerprint"] != one["data"]["fingerprint"]
 
 
+def test_findings_are_data(audit: eh.Audit) -> None:
+    record = json.loads(audit.to_json())
+    fields = "lens layer owner verdict claim numbers certainty settle"
+    fields += " short headline detail line summary next whose sentence measure attribute rows"
+    for finding in record["findings"]:
+        assert list(finding) == fields.split()
+        claim, certainty = finding["claim"], finding["certainty"]
+        assert claim["attribute"] == finding["attribute"]
+        if not finding["rows"]:
+            assert certainty["kind"] == "none proven"
+            assert f" {len(finding['numbers'])} gap" in finding["detail"]
+            continue
+        lead = record["results"][finding["numbers"][0]]
+        keys = ("measure", "attribute", "group", "reference", "class", "stratum")
+        assert {key: claim[key] for key in keys} == {key: lead[key] for key in keys}
+        assert lead["verdict"] == finding["verdict"]
+        assert certainty["level"] == 0.95
+        apart = lead["family_low"] > 0 or lead["family_high"] < 0
+        assert certainty["kind"] == ("proven difference" if apart else "none proven")
+        assert claim["direction"] == ("more" if lead["value"] > 0 else "less")
+        assert (finding["settle"] is None) == (finding["verdict"] != "cannot tell")
+
+
+OLD = Path(__file__).parent / "record_1.json"
+
+
+def test_records_of_the_first_schema_are_read() -> None:
+    old, read = json.loads(OLD.read_text(encoding="utf-8")), eh.read_record(OLD)
+    assert (old["schema"], read["schema"]) == ("evenhand.audit/1", "evenhand.audit/2")
+    assert {row["lens"] for row in old["results"]} == {"statistical", "causal", "norms"}
+    assert {row["lens"] for row in read["results"]} == {"statistical", "counterfactual", "norms"}
+    assert {one["lens"] for one in read["findings"]} == {"statistical", "counterfactual", "norms"}
+    assert set(read["details"]) == {"statistical", "counterfactual"}
+    assert list(read["data"]["lenses"])[:2] == ["statistical", "counterfactual"]
+    for before, after in zip(old["results"], read["results"], strict=True):
+        assert set(after) == set(COLUMNS)
+        assert {k: after[k] for k in before if k != "lens"} == {
+            k: before[k] for k in before if k != "lens"
+        }
+    for before, after in zip(old["findings"], read["findings"], strict=True):
+        assert after["sentence"] == before["sentence"]
+        new = ("claim", "numbers", "certainty", "settle", "headline", "line", "next", "whose")
+        assert [after[name] for name in new] == [None] * 8
+
+
+def test_records_of_the_first_schema_are_shown(tmp_path: Path) -> None:
+    read = eh.read_record(OLD)
+    page = as_page(read, charts=False)
+    sections = [section["id"] for section in summarise(read)["sections"]]
+    assert sections == ["gaps", "counterfactual", "norms", "quality", "methods"]
+    for finding in read["findings"]:
+        assert escape(finding["sentence"].rstrip("."), quote=False).replace("'", "&#39;") in (
+            page.replace("\u00a0", " ")
+        )
+    assert "Over the classes, exchanging only the words of the group" in as_markdown(read)
+    assert as_junit(read).count("<failure") == 4
+    # 15 gaps, 2 norm biases, a root mean square, 2 without noise (limited) and a flip rate.
+    out = tmp_path / "report.html"
+    with pytest.raises(SystemExit) as ended:
+        main(["report", str(OLD), str(OLD), "--out", str(out), "--no-charts"])
+    assert ended.value.code == 0
+    assert "none of 21 numbers moved beyond sampling error" in out.read_text(encoding="utf-8")
+
+
+READS = (
+    "this version reads evenhand.audit/1 and evenhand.audit/2. Make the record again with: "
+    "evenhand audit … --json"
+)
 REFUSED = [
-    ("{}", "has no schema; this version reads evenhand.audit/1. Make the record again with: "
-     "evenhand audit … --json"),
-    ('{"schema": "evenhand.audit/9"}', "has schema 'evenhand.audit/9'; this version reads "
-     "evenhand.audit/1. Make the record again with: evenhand audit … --json"),
-    ("[1]", "has no schema; this version reads evenhand.audit/1. Make the record again with: "
-     "evenhand audit … --json"),
+    ("{}", f"has no schema; {READS}"),
+    ('{"schema": "evenhand.audit/9"}', f"has schema 'evenhand.audit/9'; {READS}"),
+    ("[1]", f"has no schema; {READS}"),
     ('{"schema": "evenhand.audit/1", "made": {}}', "is a damaged record: it has no 'data'."),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("text", "words"), REFUSED)
@@ -118,32 +187,17 @@ def _umask() -> int:
     return mask
 
 
-@pytest.mark.parametrize("broken", ["replace", "fdopen"])
+@pytest.mark.parametrize("broken", ["replace", "fsync", "write"])
 def test_the_old_file_survives(
     broken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "audit.json"
     path.write_text("old")
 
-    class Full:
-        def __init__(self, handle: int) -> None:
-            self.handle = handle
-
-        def __enter__(self) -> "Full":
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            os.close(self.handle)
-
-        def write(self, text: str) -> None:
-            raise OSError(28, "No space left on device")
-
-    def full(*given: Any, **_: Any) -> Any:
-        if broken == "fdopen":
-            return Full(given[0])
+    def full(*_: Any, **__: Any) -> Any:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(recorded.os, broken, full)
+    monkeypatch.setattr(writing.os, broken, full)
     with pytest.raises(UsageError) as caught:
         write_text(path, "new")
     monkeypatch.undo()
@@ -180,21 +234,21 @@ def test_a_protected_file_survives(tmp_path: Path) -> None:
 
 def test_tallies_are_saved_and_read(tmp_path: Path, audit: eh.Audit) -> None:
     posts = moderation(300, seed=2).frame
-    decisions = eh.Decisions(posts, truth="violates", decision="removed", group="gender")
-    tally = decisions.count(decisions.roles.attributes[0])
-    tally.save(tmp_path / "t.json")
-    again = eh.Tally.load(tmp_path / "t.json")
-    assert again.fingerprint() == tally.fingerprint()
-    assert again.merge(tally).total() == 600
-    (tmp_path / "t.json").write_text('{"schema": "x"}')
+    tallies = eh.tally(posts, truth="violates", decision="removed", group="gender")
+    tallies.save(tmp_path / "t.tallies")
+    again = eh.Tallies.load(tmp_path / "t.tallies")
+    assert again.fingerprint() == tallies.fingerprint()
+    assert (again + tallies).table("counts/gender").total() == 600
+    (tmp_path / "t.tallies").write_text('{"schema": "x"}')
     with pytest.raises(DataError) as caught:
-        eh.Tally.load(tmp_path / "t.json")
-    assert (
-        str(caught.value) == f"'{tmp_path / 't.json'}' is not a tally of schema evenhand.tally/1."
+        eh.Tallies.load(tmp_path / "t.tallies")
+    assert str(caught.value) == (
+        f"'{tmp_path / 't.tallies'}' is not a tally set. Make one with: evenhand tally DATA --out "
+        "week.tallies"
     )
-    with pytest.raises(DataError, match="cannot be read as a tally"):
-        eh.Tally.load(tmp_path / "none.json")
-    other = eh.Tally.of({"truth": ["a"]}, {"n": [1]})
+    with pytest.raises(DataError, match=r"There is no file '.*none\.tallies'"):
+        eh.Tallies.load(tmp_path / "none.tallies")
+    tally, other = tallies.table("counts/gender"), Tally.of({"truth": ["a"]}, {"n": [1]})
     with pytest.raises(DataError) as caught:
         tally.merge(other)
     assert str(caught.value) == (

@@ -12,14 +12,7 @@ from hypothesis import strategies as st
 
 import evenhand as eh
 from evenhand.errors import LimitExceeded, UsageError
-from evenhand.findings.verdict import (
-    Limit,
-    hide_row,
-    hide_small,
-    judge,
-    overall,
-    read_limits,
-)
+from evenhand.findings.limits import Limit, hide_row, hide_small, judge, overall, read_limits
 from evenhand.lenses.rows import Rows
 
 BAND = [Limit(measure="selection_rate_gap", low=-0.05, high=0.05)]
@@ -150,7 +143,18 @@ def test_check_raises_exactly_where_something_is_outside() -> None:
     outside = audited({"a": (500, 1000), "b": (300, 1000)}, limits=limits)
     with pytest.raises(LimitExceeded) as caught:
         eh.check(outside)
-    assert str(caught.value) == "Gap found: 1 of 1 comparison lies outside its limit."
+    # a: 500 of 1,000, b: 300 of 1,000. The reference is the first of two as large.
+    told, row = str(caught.value).splitlines()
+    assert (
+        told
+        == outside.sentence
+        == (
+            "Group b gets decision '1' 20 points less often than group a (16 to 24); at most 5 was "
+            "agreed."
+        )
+    )
+    assert row.startswith("selection_rate_gap of '1', b against a: −0.200 [−0.2")
+    assert row.endswith("], limit −0.050 to 0.050")
     assert caught.value.exit_code == 1
     within = audited({"a": (5000, 10_000), "b": (5010, 10_000)}, limits=limits)
     unclear = audited({"a": (52, 100), "b": (47, 100)}, limits=limits)
@@ -165,12 +169,14 @@ def test_sentences_of_the_verdict() -> None:
     limits = {"selection_rate_gap": 0.05}
     counts = {"a": (5000, 10_000), "b": (3000, 10_000), "c": (2000, 10_000), "d": (40, 80)}
     assert audited(counts, limits=limits, reference="a").sentence == (
-        "Gap found: 2 of 3 comparisons lie outside their limits, and 1 cannot be told from this "
-        "data."
+        "Group c gets decision '1' less than half as often as group a: 20.0% against 50.0%, 30.0 "
+        "points fewer (28.5 to 31.5); at most 5 was agreed. (One comparison the data cannot "
+        "settle.)"
     )
     assert audited({"a": (52, 100), "b": (47, 100)}, limits=limits).sentence == (
-        "Cannot tell: 1 of 1 comparison cannot be told from this data, and none is shown to lie "
-        "outside its limit."
+        "47% of group b get decision '1', 52% of group a. The data cannot tell: anything from 18 "
+        "points fewer to 9 points more fits; at most 5 was agreed. (Nothing is shown to lie "
+        "outside its limit.)"
     )
 
 
@@ -190,7 +196,7 @@ def test_limits_hold_for_the_reference_asked_for(reference: str) -> None:
     rows = audit.rows.take(audit.rows["verdict"] != "not assessed")
     assert set(rows["reference"]) == {reference}
     assert audit.verdict == "outside"
-    assert str(audit).startswith("Gap found")
+    assert audit.sentence.startswith("Group c gets decision '1' less than half as often as ")
 
 
 def test_small_cells_are_in_the_record_only_when_kept() -> None:
@@ -206,40 +212,74 @@ def test_small_cells_are_in_the_record_only_when_kept() -> None:
     assert not any("−0.125" in finding.sentence for finding in kept.findings)
 
 
-SETTLED = re.compile(r"About ([\d,]+) further cases? of this group would settle it\.")
-
-
 @pytest.mark.parametrize(
     ("hits", "n", "limit"),
     [(110, 200, {"selection_rate_gap": 0.02}), (104, 200, {"selection_rate_gap": 0.05}),
      (118, 200, {"selection_rate_ratio": 0.9}), (120, 240, {"selection_rate": "0.4:0.55"})],
 )  # fmt: skip
 def test_further_cases_settle_the_verdict(hits: int, n: int, limit: dict[str, Any]) -> None:
-    reference = (50_000, 100_000)
-
-    def grown(factor: float) -> eh.Audit:
-        size = round(n * factor)
-        counts = {"a": reference, "b": (round(size * hits / n), size)}
+    def grown(times: float, *, reference: float) -> eh.Audit:
+        size, other = round(n * times), round(600 * reference)
+        counts = {"a": (other // 2, other), "b": (round(size * hits / n), size)}
         return audited(counts, limits=limit)
 
-    first = grown(1.0)
+    first = grown(1.0, reference=1.0)
     assert first.verdict == "cannot tell"
-    found = SETTLED.search(first.findings[0].sentence)
-    assert found is not None, first.findings[0].sentence
-    more = int(found[1].replace(",", ""))
-    # The family's critical value is drawn, and moves by some 3 % as the data grows.
-    assert grown(1 + 1.15 * more / n).verdict in {"within", "outside"}
-    assert grown(1 + 0.8 * more / n).verdict == "cannot tell"
+    settle = first.findings[0].settle
+    assert settle is not None
+    assert settle.how_many is not None
+    one = "selection_rate" in limit
+    assert settle.groups == (1 if one else 2)
+    times = 1 + settle.how_many / (n if one else n + 600)
+    # Four times out of five, so it does at the value itself, and with less than half of it not.
+    assert grown(times, reference=1 if one else times).verdict in {"within", "outside"}
+    assert grown(0.45 * times, reference=1 if one else 0.45 * times).verdict == "cannot tell"
+    if settle.alone is not None:
+        assert grown(1 + settle.alone / n, reference=1.0).verdict in {"within", "outside"}
+
+
+def test_this_group_alone_where_the_reference_is_large() -> None:
+    def grown(size: int) -> eh.Audit:
+        counts = {"a": (50_000, 100_000), "b": (round(size * 0.55), size)}
+        return audited(counts, limits={"selection_rate_gap": 0.02})
+
+    settle = grown(200).findings[0].settle
+    assert settle is not None
+    assert settle.alone is not None
+    assert settle.how_many is not None
+    assert settle.alone < settle.how_many / 100
+    assert grown(200 + round(settle.alone)).verdict == "outside"
+    assert grown(round(0.45 * (200 + settle.alone))).verdict == "cannot tell"
 
 
 def test_at_the_limit_no_number_would_do() -> None:
     audit = audited({"a": (5000, 10_000), "b": (110, 200)}, limits={"selection_rate_gap": 0.05})
     assert audit.verdict == "cannot tell"
-    end = " No number would settle it: the value is within 1 % of the limit."
+    end = " It lies too close to the limit to be settled."
     assert audit.findings[0].sentence.endswith(end)
-    small = audited({"a": (50, 100), "b": (103, 200)}, limits={"selection_rate_gap": 0.05})
-    end = " No number of this group would settle it: the reference is too small."
-    assert small.findings[0].sentence.endswith(end)
+
+
+def test_a_floor_that_lacks_is_said() -> None:
+    # 30 of the reference: 50 need two thirds more of everybody.
+    few = audited(
+        {"a": (15, 30), "b": (150, 200)},
+        limits={"selection_rate_gap": 0.1},
+        reference={"group": "a"},
+    )
+    settle = few.findings[0].settle
+    assert settle is not None
+    assert settle.how_many == pytest.approx(max(230 * 20 / 30, settle.how_many))
+    assert settle.alone is None
+    sure = audited(
+        {"a": (1, 30), "b": (190, 200)},
+        limits={"selection_rate_gap": 0.1},
+        reference={"group": "a"},
+    )
+    assert sure.verdict == "cannot tell"
+    assert sure.findings[0].sentence.endswith(
+        "Fewer than 50 cases of the reference are too few for any limit: about 160 more cases "
+        "across both groups would bring enough of them."
+    )
 
 
 @given(st.floats(-0.5, 0.5), st.floats(0, 0.3), st.floats(0.001, 0.4), st.integers(0, 200))
@@ -260,3 +300,12 @@ def test_verdicts_follow_from_interval_and_band(
     else:
         assert n < 50 or (abs(centre) - half <= limit and abs(centre) + half >= limit)
     assert np.isclose(row["limit_high"], limit)
+
+
+def test_the_base_of_an_impact_ratio_is_not_judged_against_itself() -> None:
+    decided = [1, 0] * 4_000
+    table = {"d": decided, "g": ["a"] * 4_000 + ["b"] * 4_000}
+    found = eh.audit(table, decision="d", group="g", limits={"impact_ratio": 0.8})
+    rows = found.rows.where(measure="impact_ratio", class_="1")
+    assert sorted(rows["verdict"]) == ["not assessed", "within"]
+    assert found.verdict == "within"

@@ -1,11 +1,12 @@
-"""The first line of an audit: counts that add up, in words that a policy owner reads."""
+"""The first words of an audit: the finding that leads, and counts that add up."""
 
 from typing import Any
 
 import numpy as np
 import pytest
 
-from evenhand.findings.verdict_sentences import verdict_sentence
+from evenhand.findings.finding import Finding
+from evenhand.findings.sentences.verdict import verdict_words
 from evenhand.lenses.rows import Rows
 
 
@@ -15,85 +16,78 @@ def rows(verdicts: list[str], groups: list[str] | None = None, **columns: Any) -
     return Rows.block((len(verdicts),), verdict=verdicts, group=names, **(shared | columns))
 
 
+def findings(*verdicts: str) -> list[Finding]:
+    return [
+        Finding(
+            lens="statistical", layer="implementation", verdict=verdict, sentence="S.",
+            measure="accuracy_gap", attribute="sex", rows=(), summary=f"Summary {i}.",
+        )
+        for i, verdict in enumerate(verdicts)
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("verdicts", "verdict", "told"),
+    ("verdicts", "found", "follows"),
     [
+        (["outside", "within"], ["outside"], ""),
+        (["outside", "cannot tell"], ["outside"], "(One comparison the data cannot settle.)"),
         (
-            ["outside", "within", "cannot tell"],
-            "outside",
-            "Gap found: the two mistakes are not weighed as agreed for 1 of 3 groups (g0); for 1 "
-            "it cannot be told from this data.",
+            ["outside"] * 3 + ["cannot tell"] * 6,
+            ["outside"] * 3,
+            "(Two more findings lie outside their limits; six comparisons the data cannot settle.)",
         ),
+        (["outside"] * 2, ["outside"] * 2, "(One more finding lies outside its limit.)"),
+        (["cannot tell"], ["cannot tell"], "(Nothing is shown to lie outside its limit.)"),
         (
-            ["outside"] * 5,
-            "outside",
-            "Gap found: the two mistakes are not weighed as agreed for all 5 groups (g0, g1, g2 "
-            "and 2 more).",
-        ),
-        (
-            ["cannot tell", "within"],
-            "cannot tell",
-            "Cannot tell: whether the two mistakes are weighed as agreed cannot be told for 1 of 2 "
-            "groups from this data.",
-        ),
-        (
-            ["within", "within"],
-            "within",
-            "Nothing outside limits: the two mistakes are weighed as agreed for both groups.",
-        ),
-        (
-            ["within"],
-            "within",
-            "Nothing outside limits: the two mistakes are weighed as agreed for the one group.",
+            ["cannot tell", "cannot tell", "within"],
+            ["cannot tell"],
+            "(Nothing is shown to lie outside its limit; two of 3 comparisons the data cannot "
+            "settle.)",
         ),
     ],
 )
-def test_cost_ratios_are_counted_by_group(verdicts: list[str], verdict: str, told: str) -> None:
-    assert verdict_sentence(rows(verdicts), verdict) == told
+def test_counts_follow_the_finding(verdicts: list[str], found: list[str], follows: str) -> None:
+    told = verdict_words(rows(verdicts), verdicts[0], findings(*found, "not assessed"))
+    assert told == ("Summary 0.", follows)
+
+
+@pytest.mark.parametrize(
+    ("count", "columns", "headline"),
+    [
+        (1, {}, "The two mistakes are weighed as agreed for the one group."),
+        (2, {}, "The two mistakes are weighed as agreed for both groups."),
+        (5, {}, "The two mistakes are weighed as agreed for all 5 groups."),
+        (1, {"measure": "accuracy_gap"}, "The one comparison made lies within its limit."),
+        (3, {"measure": "accuracy_gap"}, "All 3 comparisons made lie within their limits."),
+        (2, {"stratum": ["a", "b"]}, "All 2 comparisons made lie within their limits."),
+    ],
+)
+def test_where_all_is_kept(count: int, columns: dict[str, Any], headline: str) -> None:
+    assert verdict_words(rows(["within"] * count, **columns), "within") == (headline, "")
 
 
 def test_an_implied_threshold_is_not_counted_beside_its_cost_ratio() -> None:
-    costs = rows(["outside", "within"])
-    both = Rows.concatenate([costs, rows(["outside", "within"], measure="implied_threshold")])
-    assert verdict_sentence(both, "outside") == verdict_sentence(costs, "outside")
-    alone = rows(["outside", "within"], measure="implied_threshold")
-    assert verdict_sentence(alone, "outside") == (
-        "Gap found: 1 of 2 comparisons lies outside its limit."
-    )
+    verdicts = ["outside", "cannot tell"]
+    both = Rows.concatenate([rows(verdicts), rows(verdicts, measure="implied_threshold")])
+    told = verdict_words(both, "outside", findings("outside"))
+    assert told[1] == "(One comparison the data cannot settle.)"
 
 
-def test_with_other_limits_comparisons_are_counted() -> None:
-    mixed = Rows.concatenate(
-        [rows(["outside", "within"]), rows(["outside"], ["f"], measure="accuracy_gap")]
+def test_single_labelers_are_not_counted_as_comparisons() -> None:
+    people = rows(["cannot tell"] * 2, ["a", "b"], labeler=["Ann", "Bob"])
+    told = verdict_words(
+        Rows.concatenate([rows(["outside"]), people]), "outside", findings("outside")
     )
-    assert verdict_sentence(mixed, "outside") == (
-        "Gap found: 2 of 3 comparisons lie outside their limits."
-    )
-    strata = rows(["outside", "within"], stratum=["easy", "hard"])
-    assert verdict_sentence(strata, "outside") == (
-        "Gap found: 1 of 2 comparisons lies outside its limit."
-    )
+    assert told == ("Summary 0.", "")
 
 
-def test_labelers_are_counted_apart_and_not_named() -> None:
-    people = rows(
-        ["outside", "outside", "cannot tell"], ["a", "b", "a"], labeler=["Ann", "Ann", "Bob"]
-    )
-    told = verdict_sentence(Rows.concatenate([rows(["within", "within"]), people]), "outside")
-    assert told == (
-        "Gap found: the two mistakes are weighed as agreed for both groups; 1 of 2 labelers lies "
-        "outside alone."
-    )
-    many = rows(["outside"] * 2, ["a", "b"], labeler=["Ann", "Bob"])
-    told = verdict_sentence(Rows.concatenate([rows(["outside", "within"]), many]), "outside")
-    assert told.endswith("(g0); 2 of 2 labelers lie outside by themselves.")
-
-
-def test_nothing_judged() -> None:
+def test_nothing_judged_still_says_what_was_found() -> None:
     open_ = rows(["not assessed"], limit_low=np.nan, limit_high=np.nan)
-    assert verdict_sentence(open_, "not assessed", limited=True) == (
-        "Not assessed: nothing in this table is what the limits or the charter speak of."
+    assert verdict_words(open_, "not assessed", findings("not assessed"), limited=True) == (
+        "Summary 0.",
+        "Nothing in this table is what the limits or the charter speak of, so nothing is judged.",
     )
-    assert verdict_sentence(open_, "not assessed") == (
-        "Not assessed: no limit was given, so nothing is judged. Set one with --limit or a charter."
+    assert verdict_words(open_, "not assessed", findings("not assessed")) == (
+        "Summary 0.",
+        "No limits are set, so nothing is judged; `evenhand charter new` starts that conversation.",
     )

@@ -1,199 +1,283 @@
-"""Findings: rows of one measure gathered under one verdict and one sentence."""
+"""From rows to findings: the rows of one measure gathered under one verdict and one claim."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from math import log
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from evenhand.findings.cost_sentences import cost_sentence, untold_sentence
-from evenhand.findings.labeler_sentences import few_labelers, labelers_sentence
-from evenhand.findings.names import names_for
-from evenhand.findings.sentences import plural, row_sentence
-from evenhand.findings.settling import settling
-from evenhand.findings.swap_sentences import words_for
-from evenhand.findings.verdict import (
+from evenhand.decisions.labels import SUMMARY
+from evenhand.findings.finding import (
+    NONE,
+    NONE_PROVEN,
+    Certainty,
+    Claim,
+    Finding,
+)
+from evenhand.findings.limits import (
     CANNOT_TELL,
     NOT_ASSESSED,
     OUTSIDE,
-    WITHIN,
+    is_judged_as,
     judged_rows,
     overall,
     single_labelers,
+    small_row,
 )
-from evenhand.findings.verdict_sentences import verdict_sentence as verdict_sentence
-from evenhand.lenses.catalogue import CATALOGUE
+from evenhand.findings.order import Key, evidence, leading
+from evenhand.findings.sentences.costs import stated_costs, undefined_rows
+from evenhand.findings.sentences.finding import say_all, whole
+from evenhand.findings.sentences.labelers import WEIGHTS_COMPARED, explaining_rows
+from evenhand.findings.sentences.policy import policy_rows
+from evenhand.findings.sentences.rows import chosen, wanted_rows
+from evenhand.findings.sentences.words import Said, Words
+from evenhand.findings.settle import settle
+from evenhand.lenses.measures import leading_measures, look_up, surely_apart
 from evenhand.lenses.rows import Rows
+from evenhand.lenses.scope import UNTOLD_UNDER, stands_in_for
 
-# What is worth a sentence when nobody set a limit: the gaps that most audits start from.
-HEADLINES = (
-    "selection_rate_gap",
-    "true_positive_rate_gap",
-    "false_positive_rate_gap",
-    "accuracy_gap",
-    "auc_gap",
-    "cost_ratio",
-    "cost_ratio_ratio",
-    "criterion_gap",
-    "separation_gap",
-    "counterfactual_selection_rate_gap",
-    "counterfactual_true_positive_rate_gap",
-    "counterfactual_false_positive_rate_gap",
-    "norm_bias",
-    "norm_bias_irrelevant",
-    "norm_correlation",
-)
+Row = Mapping[str, Any]
+LAYER, POLICY = "implementation", "policy"
+# What the average labeler does, in the place of what all labels together show.
+AVERAGES = ("cost_ratio_ratio_average", "criterion_gap_average", "separation_gap_average")
+_COMPARED_WEIGHTS = (*WEIGHTS_COMPARED, "implied_threshold_gap")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """A judged result: which lens, at which layer, what it says, and the rows behind it.
-
-    `owner` is who should look at it, where a charter names somebody for the layer.
-    """
+class Family:
+    """The rows of one measure of one attribute, of groups or of single labelers."""
 
     lens: str
-    layer: str
-    verdict: str
-    sentence: str
-    measure: str
     attribute: str | None
-    rows: tuple[int, ...]
-    owner: str | None = None
+    measure: str
+    labelers: bool
+    places: tuple[int, ...]
+    rows: tuple[Row, ...]
 
-    def plain(self) -> dict[str, Any]:
-        """The finding as a plain dict."""
-        return {
-            "lens": self.lens,
-            "layer": self.layer,
-            "owner": self.owner,
-            "verdict": self.verdict,
-            "sentence": self.sentence,
-            "measure": self.measure,
-            "attribute": self.attribute,
-            "rows": list(self.rows),
-        }
+    @property
+    def verdict(self) -> str:
+        """The verdict of all its rows together."""
+        return overall(row["verdict"] for row in self.rows)
+
+    @property
+    def judged(self) -> list[Row]:
+        """The rows that the verdict comes from."""
+        verdict = self.verdict
+        return [row for row in self.rows if row["verdict"] == verdict]
+
+    def places_of(self, rows: Iterable[Row]) -> list[int]:
+        """Where some of its rows stand among the results."""
+        place = {id(row): i for i, row in zip(self.places, self.rows)}
+        return [place[id(row)] for row in rows]
 
 
 def find(
-    rows: Rows, *, positive: str | None = None, positive_is: str | None = None
-) -> Iterator[Finding]:
-    """One finding for each limited measure of each attribute.
+    rows: Rows,
+    words: Words,
+    *,
+    positive: str | None = None,
+    details: Mapping[str, Any] | None = None,
+) -> list[Finding]:
+    """One finding for each limited measure of each attribute, the most pressing first.
 
-    Where a lens has no limit at all, its headline gaps that chance does not explain; and where
-    an attribute has none of those, a sentence that says so.
+    Where a lens has no limit at all, its leading gaps that chance does not explain; and where
+    an attribute has none of those, a finding that says so. `details` is what the lenses left for
+    the report.
     """
+    families = list(gather(rows, positive))
+    found = [one for family in families for one in _claims(family, rows, details)]
+    claims = [one for _, one in sorted(_said_once(found), key=lambda pair: pair[0])]
+    findings = [*claims, *_nothing_proven(families, claims)]
+    needed = sorted({i for one in findings if one.rows for i in (*one.rows, *one.numbers)})
+    held = dict(zip(needed, rows.take(np.array(needed, dtype=np.int64))))
+    plain = [one.plain() for one in findings]
+    said = say_all(plain, held, words, details)
+    return [_in_words(one, its) for one, its in zip(findings, said)]
+
+
+def _said_once(found: Sequence[tuple[Key, Finding]]) -> list[tuple[Key, Finding]]:
+    """The findings, without those that say the same choice again on another scale.
+
+    Where weights are judged group by group, their comparison says nothing more; where nothing
+    judges them, the comparison says it all.
+    """
+    weights = {(one.lens, one.attribute): one.verdict for _, one in found if _is_weight(one)}
+    compared = {(one.lens, one.attribute) for _, one in found if one.measure in _COMPARED_WEIGHTS}
+
+    def again(one: Finding) -> bool:
+        key = one.lens, one.attribute
+        judged = weights.get(key, NOT_ASSESSED) != NOT_ASSESSED
+        if one.verdict != NOT_ASSESSED:
+            return False
+        if one.measure in _COMPARED_WEIGHTS:
+            return judged
+        return _is_weight(one) and not judged and key in compared
+
+    return [(key, one) for key, one in found if not again(one)]
+
+
+def _is_weight(one: Finding) -> bool:
+    return one.measure == "cost_ratio" and one.claim is not None and one.claim.group is not None
+
+
+def _in_words(finding: Finding, said: Said) -> Finding:
+    """A finding with its words."""
+    return replace(
+        finding,
+        short=said.short,
+        headline=said.headline,
+        detail=said.detail,
+        line=said.line,
+        summary=said.summary or said.line,
+        next=said.next or None,
+        sentence=whole(said.line, said.next),
+    )
+
+
+def gather(rows: Rows, positive: str | None) -> Iterator[Family]:
+    """The rows worth a finding, by lens, attribute and measure."""
     limited = np.isfinite(rows["limit_low"])
-    bound = set(rows["measure"][limited])
-    headline = np.isin(rows["measure"].astype(str), [m for m in HEADLINES if m not in bound])
-    headline &= judged_rows(rows, positive)
-    # Nobody asked for each stratum: many of them would show a gap by chance alone.
-    headline &= np.array(
-        [stratum in (None, "<summary>") for stratum in rows["stratum"]], dtype=bool
-    )
+    # A row that stands in for another is found under its name.
+    named = [stands_in_for(method) or name for name, method in zip(rows["measure"], rows["method"])]
+    bound = {named[i] for i in np.flatnonzero(limited)}
     single = single_labelers(rows)
-    headline &= ~single
     families: dict[tuple[Any, ...], list[int]] = {}
-    for i in np.flatnonzero(limited | headline):
-        key = (rows["lens"][i], rows["attribute"][i], rows["measure"][i], bool(single[i]))
+    for i in np.flatnonzero(limited | _headlines(rows, positive, bound)):
+        key = (rows["lens"][i], rows["attribute"][i], named[i], bool(single[i]))
         families.setdefault(key, []).append(int(i))
-    meaning = {positive: positive_is} if positive and positive_is else {}
-    named = names_for(
-        {"attribute": a, "group": g} for a, g in set(zip(rows["attribute"], rows["group"]))
-    )
-    quiet: dict[tuple[Any, Any], int] = {}
-    found: list[Finding] = []
     for (lens, attribute, measure, labelers), places in families.items():
         if measure == "implied_threshold" and "cost_ratio" in bound:
             continue  # the same choice on another scale: one finding is enough
-        plain = list(rows.take(np.array(places)))
-        family = [named(row) for row in plain]
-        verdict = overall(row["verdict"] for row in family)
-        judged = [row for row in family if row["verdict"] == verdict] or family
-        lead = leading(judged)
-        costs = cost_sentence(family, lead) if measure == "cost_ratio" else None
-        if costs is not None and lens == "labelers":
-            costs = labelers_sentence(rows, family, lead)
-        if labelers:
-            if verdict != OUTSIDE:
-                continue
-            costs = few_labelers(family)
-        untold = untold_sentence(judged) if lead is None and verdict == CANNOT_TELL else None
-        if lead is None and (costs is not None or untold is not None):
-            # Discrete scores leave a set of cost ratios: an interval without a value.
-            lead = judged[0]
-        if lead is None:
-            continue
-        if verdict == NOT_ASSESSED and not _sure(lead):
-            quiet[lens, attribute] = quiet.get((lens, attribute), 0) + len(places)
-            continue
-        quiet[lens, attribute] = -len(rows)
-        own = next(row for row, told in zip(plain, family) if told is lead)
-        more = f" {settling(own, rows)}" if verdict == CANNOT_TELL and untold is None else ""
-        if untold is not None:
-            costs = f"{untold} {costs}" if costs else untold
-        found.append(
-            Finding(
-                lens=str(lens),
-                layer="implementation",
-                verdict=verdict,
-                sentence=(costs or row_sentence(lead, meaning=meaning)) + more,
-                measure=str(measure),
-                attribute=attribute,
-                rows=tuple(places),
-            )
+        yield Family(
+            lens=str(lens),
+            attribute=attribute,
+            measure=str(measure),
+            labelers=labelers,
+            places=tuple(places),
+            rows=tuple(rows.take(np.array(places))),
         )
-    order = (OUTSIDE, CANNOT_TELL, WITHIN, NOT_ASSESSED)
-    yield from sorted(found, key=lambda f: (order.index(f.verdict), f.measure != "cost_ratio"))
-    for (lens, attribute), count in quiet.items():
-        if count > 0:
-            swapped = f"When only {words_for(attribute)} are swapped"
-            where = swapped if lens == "causal" else f"By {attribute}"
-            noun = "correlation with a norm" if lens == "norms" else "gap"
-            many = "correlations with a norm" if lens == "norms" else "gaps"
-            told = f"none of {plural(count, noun, many)} can be told from chance"
-            if count == 1:
-                told = f"the one {noun} cannot be told from chance"
-            yield Finding(
-                lens=str(lens),
-                layer="implementation",
-                verdict=NOT_ASSESSED,
-                sentence=f"{where}, {told}.",
-                measure="",
-                attribute=attribute,
-                rows=(),
-            )
 
 
-def leading(rows: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The row that speaks for its family: surely a difference first, then the largest."""
-    defined = [row for row in rows if row["value"] is not None]
-    if not defined:
-        return None
-
-    def rank(row: dict[str, Any]) -> tuple[bool, float]:
-        return (_sure(row), _departure(row))
-
-    return max(defined, key=rank)
-
-
-def _sure(row: dict[str, Any]) -> bool:
-    """Whether the family interval leaves out no difference."""
-    still = _no_difference(row["measure"])
-    low, high = row["family_low"], row["family_high"]
-    return low is not None and high is not None and bool(low > still or high < still)
+def _headlines(rows: Rows, positive: str | None, bound: set[str]) -> NDArray[np.bool_]:
+    """Rows of measures that may lead and that nobody set a limit on."""
+    headline = np.zeros(len(rows), dtype=bool)
+    for name in leading_measures():
+        free = name not in bound and look_up(name).variant_of not in bound
+        headline |= is_judged_as(rows, name) & free
+    headline &= ~_spoken_for(rows)
+    headline &= judged_rows(rows, positive) & ~single_labelers(rows)
+    # Nobody asked for each stratum: many of them would show a gap by chance alone.
+    headline &= np.array([stratum in (None, SUMMARY) for stratum in rows["stratum"]], dtype=bool)
+    return np.asarray(headline)
 
 
-def _departure(row: dict[str, Any]) -> float:
-    """How far a row lies from no difference, or a cost ratio from the middle of its band."""
-    if CATALOGUE[row["measure"]].kind == "number" and row["limit_low"] and row["value"] > 0:
-        middle = (row["limit_low"] * row["limit_high"]) ** 0.5
-        return abs(log(row["value"] / middle))
-    if CATALOGUE[row["measure"]].kind == "rate" and row["limit_low"] is not None:
-        return abs(float(row["value"]) - float(row["limit_low"] + row["limit_high"]) / 2)
-    return abs(float(row["value"]) - _no_difference(row["measure"]))
+def _spoken_for(rows: Rows) -> NDArray[np.bool_]:
+    """Rows of all labels together where the average labeler's stand beside them, which lead."""
+    keys = list(zip(rows["attribute"], rows["group"], rows["reference"], rows["stratum"]))
+    names, labelers = rows["measure"], rows["labeler"]
+    averages = {
+        (keys[i], look_up(names[i]).variant_of)
+        for i in np.flatnonzero(np.isfinite(rows["value"]) & (rows["lens"] == "labelers"))
+        if names[i] in AVERAGES
+    }
+    return np.array(
+        [
+            labeler is None and (key, name) in averages
+            for key, name, labeler in zip(keys, names, labelers)
+        ],
+        dtype=bool,
+    )
 
 
-def _no_difference(measure: str) -> float:
-    return 1.0 if CATALOGUE[measure].kind == "ratio" else 0.0
+def _claims(
+    family: Family, rows: Rows, details: Mapping[str, Any] | None
+) -> Iterator[tuple[Key, Finding]]:
+    """The finding of a family and where it stands among all, where its rows claim something."""
+    verdict = family.verdict
+    if family.labelers and verdict != OUTSIDE:
+        return
+    lead = leading(family.judged)
+    undefined = undefined_rows(family.judged) if lead is None and verdict == CANNOT_TELL else []
+    costs = _stated(family, lead)
+    stated = [*undefined, *costs] or ([lead] if lead is not None else [])
+    if family.labelers and lead is not None:
+        # Labelers are counted and never named: all who lie outside are what it rests on.
+        stated = sorted(family.judged, key=lambda row: row is not lead)
+    if not stated or (verdict == NOT_ASSESSED and not _claimable(lead or stated[0])):
+        return
+    explaining: list[int] = []
+    first = stated[0]
+    if family.lens == "labelers" and not family.labelers:
+        compared = first["group"] if first["measure"] in WEIGHTS_COMPARED else None
+        if costs or compared is not None:
+            explaining = explaining_rows(rows, attribute=family.attribute, group=compared)
+    policy = policy_rows(rows, first) if verdict == OUTSIDE else []
+    rests_on = [] if costs or family.labelers else _stated_beside(rows, first)
+    finding = Finding(
+        lens=family.lens,
+        layer=POLICY if policy else LAYER,
+        verdict=verdict,
+        sentence="",
+        measure=family.measure,
+        attribute=family.attribute,
+        rows=family.places,
+        claim=replace(Claim.of(first), group=None) if family.labelers else Claim.of(first),
+        numbers=tuple(dict.fromkeys((*family.places_of(stated), *explaining, *policy, *rests_on))),
+        certainty=Certainty.of(first),
+        settle=None
+        if undefined
+        else settle(first, lambda **equal: list(rows.where(**equal)), details),
+    )
+    yield evidence(verdict, lead or first, family.judged), finding
+
+
+def _stated_beside(rows: Rows, lead: Row) -> list[int]:
+    """Where the rows stand that the sentence of a leading row states beside it."""
+    places: list[int] = []
+    for asked in wanted_rows(lead):
+        mask = np.ones(len(rows), dtype=bool)
+        for name, value in asked.items():
+            column = rows[name]
+            mask &= np.array([one == value for one in column], dtype=bool)
+        at = np.flatnonzero(mask)
+        held = dict(zip(at.tolist(), rows.take(at)))
+        said = chosen(lead, list(held.values()))
+        places += [i for i, row in held.items() if any(row is one for one in said)]
+    return places
+
+
+def _claimable(row: Row) -> bool:
+    """Whether a row that no limit judges is worth a claim: surely apart, and not on few cases."""
+    return surely_apart(row) and not small_row(row, under=UNTOLD_UNDER)
+
+
+def _stated(family: Family, lead: Row | None) -> list[Row]:
+    """The cost ratios that one sentence states together; none of another measure."""
+    if family.measure != "cost_ratio" or family.labelers:
+        return []
+    return stated_costs(family.rows, lead)
+
+
+def _nothing_proven(families: list[Family], claims: list[Finding]) -> Iterator[Finding]:
+    """For each lens and attribute that claims nothing, a finding that chance explains it all."""
+    claimed = {(one.lens, one.attribute) for one in claims}
+    quiet: dict[tuple[str, str | None], list[Family]] = {}
+    for family in families:
+        if family.verdict == NOT_ASSESSED and leading(family.rows) is not None:
+            quiet.setdefault((family.lens, family.attribute), []).append(family)
+    for (lens, attribute), alike in quiet.items():
+        if (lens, attribute) in claimed:
+            continue
+        yield Finding(
+            lens=lens,
+            layer=LAYER,
+            verdict=NOT_ASSESSED,
+            sentence="",
+            measure="",
+            attribute=attribute,
+            rows=(),
+            claim=Claim(attribute=attribute, measure=None, direction=NONE),
+            numbers=tuple(place for family in alike for place in family.places),
+            certainty=Certainty(kind=NONE_PROVEN, level=alike[0].rows[0]["level"]),
+        )

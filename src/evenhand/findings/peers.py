@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Unpack
 
-from evenhand.decisions.complete import complete_rows
+from evenhand.decisions.keywords import TableArguments, describe_roles
 from evenhand.decisions.labels import crossed_name
-from evenhand.decisions.table import Decisions
+from evenhand.decisions.table import Decisions, complete_rows
 from evenhand.errors import DataError, UsageError
-from evenhand.findings.run import audit
-from evenhand.lenses.catalogue import RATES
+from evenhand.findings.run import audit, with_roles
+from evenhand.lenses.measures import look_up
 from evenhand.lenses.rows import Rows
 
 TOLERANCE = 1e-9
@@ -44,11 +44,23 @@ class Check:
         return f"{self.tool} differs: {told} ({self.furthest})."
 
 
-def verify(decisions: Decisions) -> Iterator[Check]:
-    """Recompute rates and gaps with each tool that is installed, on the rows that are complete.
+@describe_roles
+def verify(decisions: Decisions | Any, **roles: Unpack[TableArguments]) -> list[Check]:
+    """Rates and gaps recomputed with each tool that is installed, on the rows that are complete.
 
     Cells without cases are left out: ours are undefined there, and the other tools say 0.
+
+    Args:
+        decisions: The table and the roles of its columns, or a table with the roles named here.
+        roles: What each column is for, by the keywords below, where a table is given.
+
+    Returns:
+        One check for each tool: how far its numbers lie from ours, or why it was not asked.
     """
+    return list(_checks(with_roles(decisions, roles, caller="verify")))
+
+
+def _checks(decisions: Decisions) -> Iterator[Check]:
     if decisions.roles.truth is None or decisions.roles.rule is None:
         raise UsageError("To compare with other tools, name a truth and a decision.")
     for tool, package, rates in (
@@ -93,14 +105,16 @@ def _compare(tool: str, decisions: Decisions, peer: Peer) -> Check:
 
 
 def _pairs(rows: Rows, theirs: dict[str, dict[str, float]]) -> Iterator[tuple[Any, float]]:
+    """Our rates and gaps beside theirs; what the other tool does not know is left out."""
     for row in rows:
-        rate = row["measure"].removesuffix("_gap")
-        if rate not in RATES or row["value"] is None or row["group"] not in theirs[rate]:
+        if row["value"] is None:
             continue
-        if row["measure"] == rate:
-            yield row, theirs[rate][row["group"]]
-        elif row["measure"].endswith("_gap") and row["reference"] in theirs[rate]:
-            yield row, theirs[rate][row["group"]] - theirs[rate][row["reference"]]
+        record = look_up(row["measure"])
+        alone, compared = theirs.get(record.name, {}), theirs.get(record.base or "", {})
+        if row["group"] in alone:
+            yield row, alone[row["group"]]
+        elif record.kind == "gap" and row["group"] in compared and row["reference"] in compared:
+            yield row, compared[row["group"]] - compared[row["reference"]]
 
 
 def _fairlearn(truth: list[int], decision: list[int], groups: list[str]) -> dict[str, Any]:
@@ -110,21 +124,19 @@ def _fairlearn(truth: list[int], decision: list[int], groups: list[str]) -> dict
     def precision(y_true: Any, y_pred: Any) -> float:
         return float(precision_score(y_true, y_pred, zero_division=0.0))
 
-    found = metrics.MetricFrame(
-        metrics={
-            "selection_rate": metrics.selection_rate,
-            "true_positive_rate": metrics.true_positive_rate,
-            "false_positive_rate": metrics.false_positive_rate,
-            "false_negative_rate": metrics.false_negative_rate,
-            "true_negative_rate": metrics.true_negative_rate,
-            "precision": precision,
-            "accuracy": accuracy_score,
-        },
-        y_true=truth,
-        y_pred=decision,
-        sensitive_features=groups,
+    rates = {
+        "selection_rate": metrics.selection_rate,
+        "true_positive_rate": metrics.true_positive_rate,
+        "false_positive_rate": metrics.false_positive_rate,
+        "false_negative_rate": metrics.false_negative_rate,
+        "true_negative_rate": metrics.true_negative_rate,
+        "precision": precision,
+        "accuracy": accuracy_score,
+    }
+    frame = metrics.MetricFrame(
+        metrics=rates, y_true=truth, y_pred=decision, sensitive_features=groups
     ).by_group
-    return {rate: found[rate].to_dict() for rate in RATES}
+    return {rate: frame[rate].to_dict() for rate in rates}
 
 
 def _aif360(truth: list[int], decision: list[int], groups: list[str]) -> dict[str, Any]:
@@ -140,7 +152,6 @@ def _aif360(truth: list[int], decision: list[int], groups: list[str]) -> dict[st
     finally:
         logging.disable(logging.NOTSET)
 
-    found: dict[str, dict[str, float]] = {rate: {} for rate in RATES}
     names = {
         "selection_rate": "selection_rate",
         "true_positive_rate": "true_positive_rate",
@@ -150,6 +161,7 @@ def _aif360(truth: list[int], decision: list[int], groups: list[str]) -> dict[st
         "precision": "positive_predictive_value",
         "accuracy": "accuracy",
     }
+    found: dict[str, dict[str, float]] = {rate: {} for rate in names}
     for group in dict.fromkeys(groups):
         member = [float(name == group) for name in groups]
 

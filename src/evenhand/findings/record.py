@@ -1,58 +1,83 @@
 """The record: one versioned document that says everything, including what was left out."""
 
 import json
-import os
-import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evenhand.decisions.batches import check_writable
-from evenhand.errors import DataError, UsageError
+from evenhand.files.documents import check_document, check_schema, read_json, sealed
+from evenhand.findings.registry import FORMER_NAMES
+from evenhand.findings.shape import RECORD
+from evenhand.lenses.rows import COLUMNS
 
-SCHEMA = "evenhand.audit/1"
-_KEYS = ("schema", "made", "data", "results", "findings", "verdict")
+FIRST, SCHEMA = "evenhand.audit/1", "evenhand.audit/2"
+# What findings of the first schema did not have; nothing is made up for them.
+_NEW_FIELDS = ("claim", "numbers", "certainty", "settle", "short", "headline", "detail", "line",
+               "summary", "next", "whose")  # fmt: skip
 
 
 def read_record(path: str | Path) -> dict[str, Any]:
-    """A record from its file; one of another schema is refused with a sentence."""
-    try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise DataError(f"There is no file '{path}'.") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise DataError(f"'{path}' cannot be read as a record: {error}.") from error
-    schema = document.get("schema") if isinstance(document, dict) else None
-    if schema != SCHEMA:
-        told = f"schema {schema!r}" if schema else "no schema"
-        raise DataError(
-            f"'{path}' has {told}; this version reads {SCHEMA}. "
-            "Make the record again with: evenhand audit … --json"
-        )
-    missing = [key for key in _KEYS if key not in document]
-    if missing:
-        raise DataError(f"'{path}' is a damaged record: it has no {missing[0]!r}.")
-    return dict(document)
+    """A record from its file, brought to the present schema; a damaged one is refused."""
+    document = read_json(path, noun="a record")
+    again = " Make the record again with: evenhand audit … --json"
+    check_schema(document, [FIRST, SCHEMA], source=path, again=again)
+    if document["schema"] == FIRST:
+        document = upgrade(document)
+    check_document(document, RECORD, source=path, noun="record")
+    return {name: value for name, value in document.items() if name != "checksum"}
 
 
-def write_text(path: str | Path, text: str) -> None:
-    """Write a file whole or not at all: the old one survives whatever goes wrong."""
-    target = Path(path)
-    check_writable(target)
-    try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    except OSError as error:
-        raise UsageError(
-            f"'{path}' cannot be written: {error.strerror or error}. Choose another place."
-        ) from error
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)
-        os.replace(name, target)
-    except OSError as error:
-        Path(name).unlink(missing_ok=True)
-        raise UsageError(
-            f"'{path}' cannot be written: {error.strerror or error}. The old file is unchanged."
-        ) from error
+def record_text(record: Mapping[str, Any]) -> str:
+    """A record as the text of its file, which ends with its checksum."""
+    return sealed(json.dumps(record, ensure_ascii=False, indent=1, allow_nan=False))
+
+
+def upgrade(document: Mapping[str, Any]) -> dict[str, Any]:
+    """A record of the first schema in the shape of the present one.
+
+    Lenses get their present names, rows and findings the fields they lacked, empty. What is not
+    as it should be is left as it is, for whoever shows the record to refuse.
+
+    Examples:
+        >>> row = {"lens": "causal", "measure": "flip_rate", "value": 0.1}
+        >>> record = upgrade({"results": [row], "findings": [], "details": {"causal": {}}})
+        >>> record["schema"], record["results"][0]["lens"], list(record["details"])
+        ('evenhand.audit/2', 'counterfactual', ['counterfactual'])
+    """
+    raised = {
+        "data": _renamed_lenses(document.get("data")),
+        "details": _renamed(document.get("details")),
+        "results": _each(document.get("results"), COLUMNS),
+        "findings": _each(document.get("findings"), _NEW_FIELDS),
+    }
+    known = {name: value for name, value in raised.items() if name in document}
+    return {**document, **known, "schema": SCHEMA, "headline": None}
+
+
+def _renamed_lenses(data: Any) -> Any:
+    """What a record says of its data, with the present names of the lenses."""
+    if not isinstance(data, Mapping):
+        return data
+    return {k: _renamed(v) if k == "lenses" else v for k, v in data.items()}
+
+
+def _each(items: Any, fields: tuple[str, ...]) -> Any:
+    """Rows or findings with all fields and the present name of their lens."""
+    if not isinstance(items, list):
+        return items
+    return [
+        {**dict.fromkeys(fields), **item, "lens": _lens(item.get("lens"))}
+        if isinstance(item, Mapping)
+        else item
+        for item in items
+    ]
+
+
+def _renamed(table: Any) -> Any:
+    if not isinstance(table, Mapping):
+        return table
+    return {_lens(name): value for name, value in table.items()}
+
+
+def _lens(name: Any) -> Any:
+    return FORMER_NAMES.get(name, name) if isinstance(name, str) else name

@@ -6,54 +6,69 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from evenhand import __version__
 from evenhand.charter.charter import Charter
+from evenhand.decisions.hints import reading_hints
+from evenhand.decisions.keywords import TableArguments, describe_roles
 from evenhand.decisions.table import Decisions
+from evenhand.decisions.tallied import FREE_ROLES, find_tallies, tallied_decisions
 from evenhand.errors import LimitExceeded, UsageError, nearest
-from evenhand.findings.chartered import (
-    assigned,
+from evenhand.findings.by_group import by_group
+from evenhand.findings.charter import (
+    assign,
     charter_findings,
     charter_limits,
     the_charter,
     with_charter,
     with_settings,
 )
-from evenhand.findings.find import Finding, find, verdict_sentence
-from evenhand.findings.record import SCHEMA
-from evenhand.findings.sentences import plural
-from evenhand.findings.verdict import (
+from evenhand.findings.find import find
+from evenhand.findings.finding import Finding
+from evenhand.findings.gate import gate
+from evenhand.findings.limits import (
     NOT_ASSESSED,
-    OUTSIDE,
     Limit,
     counted_rows,
     hide_small,
+    is_judged_as,
     judge,
     overall,
     read_limits,
 )
-from evenhand.lenses import causal, labelers, norms, statistical, thresholds
-from evenhand.lenses.lens import LensResult, Options
-from evenhand.lenses.rows import Rows
+from evenhand.findings.ll144 import ll144_form
+from evenhand.findings.record import SCHEMA, read_record, record_text
+from evenhand.findings.registry import FORMER_NAMES, LENSES, choose_lenses, lacking
+from evenhand.findings.sentences.verdict import verdict_words
+from evenhand.findings.sentences.words import Words, positive_class
+from evenhand.findings.tallying import GRID_LENSES, on_grid
+from evenhand.lenses.rows import LensResult, Options, Rows
+from evenhand.lenses.settings import check_settings
+from evenhand.speech import plural
 
 if TYPE_CHECKING:
     from evenhand.models.words import WordWeights
 
-LENSES: dict[str, Any] = {
-    "statistical": statistical,
-    "causal": causal,
-    "thresholds": thresholds,
-    "labelers": labelers,
-    "norms": norms,
-}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Audit:
-    """What an audit found: rows, findings and one verdict, ready to be shown or recorded."""
+    """What an audit found: rows, findings and one verdict, ready to be shown or recorded.
+
+    Attributes:
+        rows: Every result row, the same columns for all lenses.
+        findings: What matters, the most pressing first: data, with a sentence each.
+        verdict: outside, cannot tell, within or not assessed.
+        notes: What was noticed besides, in sentences.
+        made: When, by which version, at which level, with which seed and arguments.
+        data: Source, rows, exclusions, roles, fingerprint, and what lenses lack.
+        charter: The charter as it is recorded, where there is one.
+        details: Curves and tables of single lenses, for the report.
+        lens_notes: The notes of each lens.
+        forms: Forms that were asked for, such as `ll144`, as documents.
+    """
 
     rows: Rows
     findings: tuple[Finding, ...]
@@ -64,11 +79,18 @@ class Audit:
     charter: dict[str, Any] | None = None
     details: dict[str, Any] = field(default_factory=dict)
     lens_notes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    forms: dict[str, Any] = field(default_factory=dict)
 
     @property
     def sentence(self) -> str:
-        """The verdict in one sentence."""
-        return verdict_sentence(self.rows, self.verdict, limited=self.made.get("limits", 0) > 0)
+        """The verdict in words: the finding that leads, and how much else is outside or open."""
+        return " ".join(filter(None, self._words))
+
+    @property
+    def _words(self) -> tuple[str, str]:
+        """The verdict's headline, and what follows it."""
+        limited = self.made.get("limits", 0) > 0
+        return verdict_words(self.rows, self.verdict, self.findings, limited=limited)
 
     def __repr__(self) -> str:
         found = f"{plural(len(self.rows), 'row')}, {plural(len(self.findings), 'finding')}"
@@ -86,7 +108,10 @@ class Audit:
             "notes": list(self.notes),
             "details": self.details,
             "sentence": self.sentence,
+            "headline": self._words[0],
+            "remark": self._words[1],
             "verdict": self.verdict,
+            **({"forms": self.forms} if self.forms else {}),
         }
 
     def lens(self, name: str) -> "Audit":
@@ -97,8 +122,9 @@ class Audit:
             >>> table["sex"] = ["f", "f", "m", "m"] * 100
             >>> result = audit(Decisions(table, truth="bad", decision="removed", group="sex"))
             >>> result.lens("statistical").chart().name
-            'selection-rate-gap-sex'
+            'true-positive-rate-gap-sex'
         """
+        name = FORMER_NAMES.get(name, name)
         ran = list(dict.fromkeys(self.rows["lens"]))
         if name not in ran:
             lack = self.data.get("lenses", {}).get(name)
@@ -115,7 +141,11 @@ class Audit:
             self,
             rows=rows,
             findings=tuple(
-                replace(one, rows=tuple(moved[i] for i in one.rows))
+                replace(
+                    one,
+                    rows=tuple(moved[i] for i in one.rows),
+                    numbers=tuple(moved[i] for i in one.numbers),
+                )
                 for one in self.findings
                 if one.lens == name
             ),
@@ -128,16 +158,59 @@ class Audit:
         """The result rows as a Polars data frame."""
         return self.rows.to_frame()
 
+    def by_group(self) -> Any:
+        """A Polars frame of the groups side by side: one row for each attribute, group and class.
+
+        Rates with their intervals and cases, and where measured the area under the curve, implied
+        threshold, cost ratio, separation and criterion. Cells under 10 cases are hidden.
+
+        Examples:
+            >>> table = {"bad": [1, 0] * 200, "removed": [1, 0, 0, 0] * 100}
+            >>> table["sex"] = ["f", "f", "m", "m"] * 100
+            >>> result = audit(table, truth="bad", decision="removed", group="sex", positive=1)
+            >>> result.by_group().select("group", "class", "n", "selection_rate").rows()[:2]
+            [('f', '0', 200.0, 0.5), ('f', '1', 200.0, 0.5)]
+        """
+        return by_group(self.rows)
+
     def to_json(self) -> str:
         """The record as JSON."""
-        import json
-
-        return json.dumps(self.record(), ensure_ascii=False, indent=1, allow_nan=False)
+        return record_text(self.record())
 
     def __str__(self) -> str:
         from evenhand.report.terminal import as_text
 
         return as_text(self.record())
+
+    def save(self, path: str | Path) -> None:
+        """Write the audit whole or not at all, as the ending of the file's name says.
+
+        `.html` is the report, `.md` a summary, `.json` the record, `.csv` all rows and `.xml` test
+        results (JUnit).
+        """
+        from evenhand.report.render import render
+
+        render(self, path=path)
+
+    def compare(self, other: "Audit | Mapping[str, Any] | str | Path") -> Any:
+        """What moved since another audit beyond sampling error, and which verdicts changed.
+
+        `other` is the older one: an audit, its record or the file of it. The comparison shows
+        itself, and `.to_frame()` has every number that both audits hold.
+        """
+        from evenhand.report.compare import compare_records
+
+        if isinstance(other, Audit):
+            other = other.record()
+        before = read_record(other) if isinstance(other, str | Path) else other
+        return compare_records(before, self.record())
+
+    @property
+    def charts(self) -> Mapping[str, Any]:
+        """Every chart of the report by its name, in the report's order; each shows itself."""
+        from evenhand.report.notebook import charts_of
+
+        return charts_of(self.record())
 
     def chart(self, name: str | None = None) -> Any:
         """One of the report's charts: shows in a notebook, `.save("chart.svg")` keeps it.
@@ -145,7 +218,7 @@ class Audit:
         Without a name the first chart; a name that does not exist is answered with those that do.
         `result.lens("norms").chart()` is the first of a single lens.
         """
-        from evenhand.report.charts_show import show_chart
+        from evenhand.report.notebook import show_chart
 
         return show_chart(self.record(), name)
 
@@ -155,6 +228,7 @@ class Audit:
         return as_fragment(self.record(), chart=len(set(self.rows["lens"])) == 1)
 
 
+@describe_roles
 def audit(
     decisions: Decisions | Any,
     *,
@@ -164,26 +238,32 @@ def audit(
     level: float = 0.95,
     seed: int = 0,
     keep_small: bool = False,
+    exact: bool = False,
     settings: Mapping[str, Any] | None = None,
     words: "WordWeights | None" = None,
+    forms: Mapping[str, Mapping[str, Any]] | Iterable[str] = (),
     arguments: Mapping[str, Any] | None = None,
     progress: Callable[[str], None] | None = None,
-    **roles: Any,
+    **roles: Unpack[TableArguments],
 ) -> Audit:
     """Audit a table of decisions through every lens that its columns support.
 
     Args:
-        decisions: The table and the roles of its columns, or a table with the roles named here.
+        decisions: The table and the roles of its columns, a table with the roles named here, or
+            tally sets of it.
         limits: Bands agreed on, such as `{"true_positive_rate_gap": 0.05}`.
         charter: The trade-offs chosen, or the file that holds them; `limits` go before its own.
         lenses: Only these lenses; by default all that the table supports.
         level: Confidence level of every interval.
         seed: Seed of everything drawn.
         keep_small: Keep the numbers of cells under 10 cases.
+        exact: Areas under the curve and calibration from the scores themselves, however many.
         settings: What single lenses take, such as a bandwidth.
         words: Weights of words in the model and its norm scorer, told beside the norms.
+        forms: Forms to fill in from the counts, such as `["ll144"]`, or each with its details.
         arguments: What the caller wants recorded as the command that made this.
         progress: Called with the name of each lens as it starts.
+        roles: What each column is for, by the keywords below, where a table is given.
 
     Examples:
         >>> table = {"bad": [1, 0] * 200, "removed": [1, 0, 0, 0] * 100}
@@ -197,34 +277,39 @@ def audit(
     if not isinstance(seed, Integral) or seed < 0:
         raise UsageError(f"seed={seed!r} is not a seed. Give 0 or a larger whole number.")
     chartered = the_charter(charter)
-    decisions = _decisions(decisions, roles, chartered)
+    decisions = with_roles(decisions, roles, chartered)
     decisions = with_charter(decisions, chartered)
     bands = [*charter_limits(chartered), *read_limits(limits)]
-    chosen = choose_lenses(decisions, lenses)
+    # A form may be all that a table is good for: scores alone, without a cut, have no decisions.
+    alone = bool(forms) and lenses is None and all(lacking(decisions).values())
+    chosen = [] if alone else choose_lenses(decisions, lenses)
     if words is not None and "norms" not in chosen:
-        lack = norms.lacks(decisions)
+        lack = LENSES["norms"].lacks(decisions)
         raise UsageError(
             "The words belong to the norms lens, which "
             + (f"needs {lack}." if lack else "was not asked for: add it to the lenses.")
         )
-    options = Options(level=level, seed=seed, settings=with_settings(settings, chartered))
+    options = Options(
+        level=level, seed=seed, settings=check_settings(with_settings(settings, chartered))
+    )
     results: list[LensResult] = []
+    decisions.check()
+    gridded = None if exact else on_grid(decisions, chosen, options)
+    made = _made(decisions, level=level, seed=seed, arguments=arguments) | {"limits": len(bands)}
+    filled = fill_forms(decisions, forms, today=made["at"][:10])
     for name in chosen:
         if progress is not None:
             progress(name)
-        results.append(LENSES[name].measure(decisions, options))
+        by_grid = gridded is not None and name in GRID_LENSES
+        results.append(LENSES[name].measure(gridded if by_grid else decisions, options))
         if name == "norms" and words is not None:
-            from evenhand.models.carrying_words import carriers
+            from evenhand.models.words import carriers
 
             results[-1].details.update(words=carriers(words), words_toward=words.norm_group)
-    return conclude(
-        decisions,
-        results,
-        bands,
-        charter=chartered,
-        keep_small=keep_small,
-        made=_made(decisions, level=level, seed=seed, arguments=arguments) | {"limits": len(bands)},
+    result = conclude(
+        decisions, results, bands, charter=chartered, keep_small=keep_small, made=made
     )
+    return replace(result, forms=filled) if filled else result
 
 
 def conclude(
@@ -238,29 +323,38 @@ def conclude(
 ) -> Audit:
     """The lenses' results judged, gathered into findings and recorded."""
     details = {result.lens: result.details for result in results if result.details}
-    told_by = ("statistical", "causal", "labelers")
-    known = (details.get(lens, {}).get("positive") for lens in told_by)
-    positive = next((name for name in known if name is not None), None)
+    positive = positive_class(details)
     rows = judge(Rows.concatenate(result.rows for result in results), limits, positive=positive)
     # Small cells may be kept in the record, but nobody is told of them in a sentence.
     hidden = hide_small(rows)
     shown = rows if keep_small else hidden
-    excluded: dict[str, int] = {}
+    excluded = dict(decisions.left_out)
     for result in results:
         excluded |= result.excluded
     tallies = [tally for result in results for tally in result.tallies]
     marks = sha256("".join(t.fingerprint() for t in tallies).encode()).hexdigest()[:16]
-    findings = find(hidden, positive=positive, positive_is=decisions.roles.positive_is)
-    told = charter_findings(charter, shown, today=datetime.now(UTC).date())
+    recorded = charter.plain() if charter else None
+    words = Words.of(
+        charter=recorded,
+        roles={"positive_is": decisions.roles.positive_is},
+        details=details,
+        groups=zip(rows["attribute"], rows["group"]),
+    )
+    findings = assign(find(hidden, words, positive=positive, details=details), charter)
+    on_charter = charter_findings(charter, shown, today=datetime.now(UTC).date())
+    # What was asked for and is not what it seems: nobody should have to look for it.
+    heeded = [*reading_hints(decisions.roles, tallies), *unmet_limits(rows, limits)]
     return Audit(
         rows=shown,
-        findings=(*assigned(findings, charter), *told),
+        findings=(*findings, *on_charter),
         verdict=overall(counted_rows(shown)["verdict"].tolist()),
         notes=tuple(
             dict.fromkeys(
                 [
+                    *decisions.notes,
                     *(note for result in results for note in result.notes),
-                    *unmet_limits(rows, limits),
+                    *(decisions.tallies.notes() if decisions.tallies else ()),
+                    *heeded,
                 ]
             )
         ),
@@ -271,71 +365,84 @@ def conclude(
             "excluded": [{"reason": k, "rows": v} for k, v in excluded.items()],
             "roles": decisions.roles.used(),
             "fingerprint": marks,
-            "lenses": {name: module.lacks(decisions) for name, module in LENSES.items()},
+            "lenses": lacking(decisions),
+            "heeded": heeded,
         },
-        charter=charter.plain() if charter else None,
+        charter=recorded,
         details=details,
         lens_notes={result.lens: tuple(result.notes) for result in results},
     )
 
 
+FORMS = {"ll144": ll144_form}
+
+
+def fill_forms(
+    decisions: Decisions, asked: Mapping[str, Mapping[str, Any]] | Iterable[str], *, today: str
+) -> dict[str, Any]:
+    """The forms asked for, by name; each from the counts themselves."""
+    given = dict(asked) if isinstance(asked, Mapping) else {name: {} for name in asked}
+    for name in given:
+        if name not in FORMS:
+            raise UsageError(
+                f"{name!r} is not a form.{nearest(str(name), list(FORMS))} "
+                f"There is {', '.join(FORMS)}."
+            )
+    return {name: FORMS[name](decisions, details, today=today) for name, details in given.items()}
+
+
 def unmet_limits(rows: Rows, limits: Iterable[Limit]) -> list[str]:
     """Sentences on limits that nothing in the results could be held against."""
-    measured = set(rows["measure"][rows["verdict"] != NOT_ASSESSED])
+    assessed = rows.take(rows["verdict"] != NOT_ASSESSED)
     return [
         f"The limit on {limit.measure} was not assessed: nothing in this table gives that measure."
         for limit in limits
-        if limit.measure not in measured
+        if not is_judged_as(assessed, limit.measure).any()
     ]
 
 
-def choose_lenses(decisions: Decisions, asked: Iterable[str] | None) -> list[str]:
-    """The lenses to run: those asked for, or all that the table supports."""
-    lacking = {name: module.lacks(decisions) for name, module in LENSES.items()}
-    if asked is not None:
-        names = [asked] if isinstance(asked, str) else list(asked)
-        for name in names:
-            if name not in LENSES:
-                raise UsageError(
-                    f"lens {name!r} does not exist.{nearest(name, list(LENSES))} "
-                    f"The lenses are {', '.join(LENSES)}."
-                )
-            if lacking[name]:
-                raise UsageError(f"The {name} lens needs {lacking[name]}.")
-        return names
-    chosen = [name for name, lack in lacking.items() if lack is None]
-    if not chosen:
-        raise UsageError(
-            "No lens can run on this table. Name a decision column (--decision), or a score and a "
-            "threshold (--score, --threshold); --dry-run says what each lens needs."
-        )
-    return chosen
-
-
-def check(result: Audit) -> None:
+def check(result: Any, *, fail_on: str | None = None) -> None:
     """Raise `LimitExceeded` exactly where the command would exit 1: something is outside its limit.
+
+    `fail_on` is `outside` or, to raise also where it cannot be told, `cannot-tell`; whoever gives
+    it must have set a limit.
 
     Examples:
         >>> table = {"bad": [1, 0] * 200, "removed": [1, 0, 0, 0] * 100}
         >>> table["sex"] = ["f", "f", "m", "m"] * 100
         >>> decisions = Decisions(table, truth="bad", decision="removed", group="sex")
-        >>> check(audit(decisions, limits={"selection_rate_gap": 0.1}))
-        Traceback (most recent call last):
-        evenhand.errors.LimitExceeded: Gap found: 1 of 1 comparison lies outside its limit.
+        >>> try:
+        ...     check(audit(decisions, limits={"selection_rate_gap": 0.1}))
+        ... except LimitExceeded as error:
+        ...     print(str(error).splitlines()[-1])
+        selection_rate_gap of '1', m against f: −0.500 [−0.569, −0.429], limit −0.100 to 0.100
     """
-    if not isinstance(result, Audit):
+    if isinstance(result, Audit):
+        gate(result, fail_on=fail_on).check()
+        return
+    # A look at a store says of itself whether something is outside or an alarm is open.
+    outside = getattr(result, "is_outside", None)
+    if outside is None:
         raise UsageError(f"check takes the result of an audit, not {type(result).__name__}.")
-    if result.verdict == OUTSIDE:
+    if outside:
         raise LimitExceeded(result.sentence)
 
 
-def _decisions(data: Any, roles: Mapping[str, Any], charter: Charter | None) -> Decisions:
+def with_roles(
+    data: Any, roles: Mapping[str, Any], charter: Charter | None = None, *, caller: str = "audit"
+) -> Decisions:
     """The table with its roles, wherever they were given; those named here before a charter's."""
+    tallies = None if isinstance(data, Decisions) else find_tallies(data)
+    if tallies is not None:
+        given = {k: v for k, v in roles.items() if k not in ("engine", "spark_master")}
+        free = {k: v for k, v in (charter.roles if charter else {}).items() if k in FREE_ROLES}
+        return tallied_decisions(tallies, {**free, **given})
     if not isinstance(data, Decisions):
-        return Decisions(data, **{**(charter.roles if charter else {}), **roles})
+        named = {name: value for name, value in roles.items() if value is not None}
+        return Decisions(data, **{**(charter.roles if charter else {}), **named})
     if roles:
         raise UsageError(
-            f"{min(roles)!r} is not an argument of audit. The roles of the columns are known "
+            f"{min(roles)!r} is not an argument of {caller}. The roles of the columns are known "
             "already: name it where the Decisions are made."
         )
     return data

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.charter.charter import Charter
+from evenhand.charter.charter import LAYERS, Charter
 from evenhand.charter.concerns import (
     Concern,
     concerns,
@@ -20,9 +20,9 @@ from evenhand.charter.concerns import (
 from evenhand.charter.read import read_charter
 from evenhand.decisions.labels import MISSING
 from evenhand.decisions.table import Decisions
-from evenhand.findings.cost_sentences import own_words
-from evenhand.findings.find import Finding
-from evenhand.findings.verdict import NOT_ASSESSED, WITHIN, Limit
+from evenhand.findings.finding import Finding
+from evenhand.findings.limits import NOT_ASSESSED, WITHIN, Limit
+from evenhand.findings.sentences.steps import whose_words
 from evenhand.lenses.rows import Rows
 
 # What an audit says of the charter itself; answers still in want of words are for `charter check`.
@@ -67,6 +67,9 @@ def charter_limits(charter: Charter | None) -> list[Limit]:
     if charter is None:
         return []
     found = [Limit(measure=name, low=b[0], high=b[1]) for name, b in charter.limits.items()]
+    if charter.bar is not None:
+        apart = charter.bar.tolerance
+        found.append(Limit(measure="criterion_gap", low=-apart, high=apart))
     bands = [
         (choice.attribute, choice.group, (choice.low, choice.high), choice.threshold_band)
         for choice in sorted(charter.choices, key=lambda choice: choice.group is not None)
@@ -102,6 +105,11 @@ def charter_findings(charter: Charter | None, rows: Rows, *, today: datetime.dat
             layer=concern.layer,
             verdict=NOT_ASSESSED,
             sentence=concern.sentence,
+            headline=concern.sentence.rstrip("."),
+            line=concern.sentence,
+            summary=concern.sentence,
+            short=f"the {concern.layer} layer of the charter",
+            whose=whose_words(concern.layer, concern.owner),
             measure="",
             attribute=concern.attribute,
             rows=(),
@@ -118,19 +126,15 @@ def kept(rows: Rows) -> bool:
     return verdicts - {NOT_ASSESSED} == {WITHIN}
 
 
-def assigned(findings: Iterable[Finding], charter: Charter | None) -> list[Finding]:
-    """The findings in the charter's words, with the owner of their layer, who should look."""
-    if charter is None:
-        return list(findings)
-    missed, wrong = charter.system.false_negative[0], charter.system.false_positive[1]
-    return [
-        replace(
-            finding,
-            owner=finding.owner or charter.owner_of(finding.layer),
-            sentence=own_words(finding.sentence, missed=missed, wrong=wrong),
-        )
-        for finding in findings
-    ]
+def assign(findings: Iterable[Finding], charter: Charter | None) -> list[Finding]:
+    """The findings with the owner of their layer, who should look, and whose they are in words."""
+    owners = {layer: charter.owner_of(layer) if charter else None for layer in LAYERS}
+    assigned = []
+    for finding in findings:
+        owner = finding.owner or owners.get(finding.layer)
+        whose = whose_words(finding.layer, owner) if finding.next else None
+        assigned.append(replace(finding, owner=owner, whose=whose))
+    return assigned
 
 
 def groups_of(rows: Rows) -> dict[str, list[str]]:

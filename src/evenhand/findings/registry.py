@@ -1,0 +1,86 @@
+"""The lenses that an audit looks through, and how one more is added."""
+
+from collections.abc import Iterable
+from contextlib import ExitStack
+from typing import Protocol, runtime_checkable
+
+from evenhand.decisions.table import Decisions
+from evenhand.errors import UsageError, nearest
+from evenhand.lenses.counterfactual import lens as counterfactual
+from evenhand.lenses.labelers import lens as labelers
+from evenhand.lenses.measures import register
+from evenhand.lenses.norms import lens as norms
+from evenhand.lenses.rows import LensResult, Options
+from evenhand.lenses.statistical import lens as statistical
+from evenhand.lenses.thresholds import lens as thresholds
+
+
+@runtime_checkable
+class Lens(Protocol):
+    """A lens: a module that says what it lacks of a table, and measures it.
+
+    Its results are rows of its own name. One from outside may also hold `MEASURES`, the records
+    of what it measures that the catalogue does not have.
+    """
+
+    def lacks(self, decisions: Decisions, /) -> str | None:
+        """What the table would need for this lens, or None where it has it."""
+
+    def measure(self, decisions: Decisions, options: Options, /) -> LensResult:
+        """The rows of this lens."""
+
+
+# In the order in which they run.
+LENSES: dict[str, Lens] = {
+    "statistical": statistical,
+    "counterfactual": counterfactual,
+    "thresholds": thresholds,
+    "labelers": labelers,
+    "norms": norms,
+}
+# What lenses were once called, still understood where somebody names one.
+FORMER_NAMES = {"causal": "counterfactual"}
+
+
+def register_lens(name: str, lens: Lens) -> ExitStack:
+    """Add a lens, with the measures it brings; as a context, until it ends.
+
+    Rows, verdicts, sentences, tables and a chart follow by themselves.
+    """
+    if name in LENSES or name in FORMER_NAMES:
+        raise UsageError(f"There is a lens {name!r} already. Choose another name.")
+    if not isinstance(lens, Lens):
+        raise UsageError(f"lens {name!r} needs two functions, lacks and measure.")
+    undo = register(*getattr(lens, "MEASURES", ()))
+    LENSES[name] = lens
+    undo.callback(LENSES.pop, name)
+    return undo
+
+
+def lacking(decisions: Decisions) -> dict[str, str | None]:
+    """What the table would need for each lens, None where it has it."""
+    return {name: lens.lacks(decisions) for name, lens in LENSES.items()}
+
+
+def choose_lenses(decisions: Decisions, asked: Iterable[str] | None) -> list[str]:
+    """The lenses to run: those asked for, or all that the table supports."""
+    needs = lacking(decisions)
+    if asked is not None:
+        given = [asked] if isinstance(asked, str) else list(asked)
+        names = [FORMER_NAMES.get(name, name) for name in given]
+        for name in names:
+            if name not in LENSES:
+                raise UsageError(
+                    f"lens {name!r} does not exist.{nearest(name, list(LENSES))} "
+                    f"The lenses are {', '.join(LENSES)}."
+                )
+            if needs[name]:
+                raise UsageError(f"The {name} lens needs {needs[name]}.")
+        return names
+    chosen = [name for name, lack in needs.items() if lack is None]
+    if not chosen:
+        raise UsageError(
+            "No lens can run on this table. Name a decision column (--decision), or a score and a "
+            "threshold (--score, --threshold); --dry-run says what each lens needs."
+        )
+    return chosen

@@ -1,0 +1,1 @@
+"""Sentences, made last: findings and rows in words, by lens; nothing reads one back."""

@@ -1,0 +1,274 @@
+"""A finding in words, from its data and the rows it refers to."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from math import ceil
+from typing import Any, Protocol
+
+from evenhand.findings.limits import OUTSIDE
+from evenhand.findings.sentences.agreed import plain_value
+from evenhand.findings.sentences.costs import (
+    MOST_NAMED,
+    say_costs,
+    say_labeler_costs,
+    say_undefined,
+    stated_costs,
+    undefined_rows,
+)
+from evenhand.findings.sentences.labelers import (
+    WEIGHTS_COMPARED,
+    explaining,
+    say_single_labelers,
+    standard_in_words,
+)
+from evenhand.findings.sentences.policy import say_policy
+from evenhand.findings.sentences.rows import say_row
+from evenhand.findings.sentences.steps import next_step
+from evenhand.findings.sentences.texts import swapped_words
+from evenhand.findings.sentences.words import Said, Words
+from evenhand.lenses.measures import distance
+from evenhand.lenses.scope import UNTOLD_UNDER
+from evenhand.speech import agree, opening
+
+Row = Mapping[str, Any]
+Plain = Mapping[str, Any]
+# What is collected beside cases, one and several.
+_UNITS = {
+    "pairs": ("pair of texts", "pairs of texts"),
+    "classes": ("class", "classes"),
+    "labelers": ("labeler", "labelers"),
+    "labels": ("label", "labels"),
+    "items": ("item", "items"),
+    "clusters": ("cluster", "clusters"),
+}
+_UNSETTLED = {
+    "too close": "It lies too close to the limit to be settled.",
+    "no number": "No number of further cases would settle it.",
+    "unknown": "How many more cases would settle it is not known.",
+}
+# What a lens compares, one and several, where chance explains all of it.
+_COMPARISONS = {"norms": ("correlation with a norm", "correlations with a norm")}
+# The terms that a finding explains, by lens and measure.
+_EXPLAINS = {
+    ("labelers", "cost_ratio"): "bar",
+    ("labelers", "criterion_gap"): "bar",
+    ("labelers", "criterion_gap_average"): "bar",
+    ("labelers", "separation_gap"): "skill",
+    ("labelers", "separation_gap_average"): "skill",
+    ("norms", "norm_slope"): "norm score",
+}
+
+
+class Places(Protocol):
+    """Rows by their place among the results."""
+
+    def __getitem__(self, place: int, /) -> Row: ...
+
+
+def say_all(
+    findings: Iterable[Plain], rows: Places, words: Words, details: Mapping[str, Any] | None = None
+) -> Iterator[Said]:
+    """Findings in words, one after another: a term is explained by the first that uses it."""
+    for finding in findings:
+        yield say(finding, rows, words, details)
+        term = _EXPLAINS.get((finding["lens"], finding["measure"]))
+        words = replace(words, heard=words.heard | {term}) if term else words
+
+
+def say(
+    finding: Plain, rows: Places, words: Words, details: Mapping[str, Any] | None = None
+) -> Said:
+    """A finding in words, as data gives it; one without a claim says what it was told to say.
+
+    Args:
+        finding: The plain finding.
+        rows: The rows by their place, at least those that the finding refers to.
+        words: What the charter and the data call things.
+        details: What the lenses left for the report.
+    """
+    claim = finding.get("claim")
+    if claim is None:
+        return Said.plainly(finding["sentence"])
+    if not finding["rows"]:
+        return _say_none(finding)
+    family = [rows[i] for i in finding["rows"]]
+    stated = [rows[i] for i in finding["numbers"]]
+    said = _statement(finding, family, stated, words)
+    settle = finding["settle"]
+    if settle is not None:
+        return replace(said, next=settle_sentence(settle, words, claim.get("class")))
+    lead = {**stated[0], "group": None} if stated[0]["labeler"] is not None else stated[0]
+    return replace(said, next=next_step(finding, lead, words, details))
+
+
+def whole(line: str, *more: str | None) -> str:
+    """A finding's sentence: its line, and what to do next.
+
+    Examples:
+        >>> whole("So it is.", "Do this."), whole("So it is.", None)
+        ('So it is. Do this.', 'So it is.')
+    """
+    return " ".join(filter(None, (line, *more)))
+
+
+def _statement(finding: Plain, family: Sequence[Row], stated: Sequence[Row], words: Words) -> Said:
+    """What is claimed, with its numbers."""
+    if stated[0]["labeler"] is not None:
+        return say_single_labelers(family)
+    parts = []
+    undefined = undefined_rows(stated) if stated[0]["value"] is None else []
+    if undefined:
+        parts.append(say_undefined(undefined, words))
+    if finding["measure"] == "cost_ratio":
+        own = [row for row in stated if row["measure"] == "cost_ratio"]
+        costs = stated_costs(own, None if undefined else own[0])
+        if costs and finding["lens"] == "labelers":
+            why = standard_in_words(explaining(stated), words)
+            parts.append(say_labeler_costs(costs, words, why=why))
+        elif costs:
+            parts.append(say_costs(costs, words))
+    if parts:
+        return _joined(parts)
+    said = say_row(stated[0], words, stated[1:])
+    more = [_also_outside(stated[0], family, words)]
+    if finding["lens"] == "labelers" and stated[0]["measure"] in WEIGHTS_COMPARED:
+        more.append(standard_in_words(explaining(stated), words) or "")
+    if finding["layer"] == "policy":
+        more.append(say_policy(stated[0], stated[1:], words))
+    return _joined([said, *(Said.plainly(text) for text in more if text)])
+
+
+def _also_outside(lead: Row, family: Sequence[Row], words: Words) -> str:
+    """Who else of the family lies outside, the furthest first, each with its number."""
+    others = sorted(
+        (row for row in family if row["verdict"] == OUTSIDE and row is not lead),
+        key=distance,
+        reverse=True,
+    )
+    others = [row for row in others if not _same(row, lead)]
+    if not others:
+        return ""
+    named = [f"{_who(row, lead, words)} {plain_value(row)}" for row in others[:MOST_NAMED]]
+    more = len(others) - len(named)
+    if more:
+        named.append(f"{more:,} more")
+    return f"Outside as well: {'; '.join(named)}."
+
+
+def _same(row: Row, other: Row) -> bool:
+    keys = ("group", "reference", "class", "stratum", "norm", "measure")
+    return all(row[key] == other[key] for key in keys)
+
+
+def _who(row: Row, lead: Row, words: Words) -> str:
+    """What tells a row from the leading one."""
+    who = words.people(row["attribute"], row["group"]) if row["group"] else ""
+    apart = [f"'{row['class']}'" if row["class"] != lead["class"] else ""]
+    apart.append(f"stratum {row['stratum']}" if row["stratum"] != lead["stratum"] else "")
+    shown = [who if row["group"] != lead["group"] or not any(apart) else "", *apart]
+    return ", ".join(filter(None, shown))
+
+
+def _joined(parts: list[Said]) -> Said:
+    first, others = parts[0], parts[1:]
+    return replace(
+        first,
+        summary=first.summary or first.line,
+        line=" ".join(part.line for part in parts),
+        detail=" ".join(filter(None, [first.detail, *(part.line for part in others)])),
+    )
+
+
+def _say_none(finding: Plain) -> Said:
+    """That chance explains all comparisons of an attribute."""
+    lens, attribute = finding["lens"], finding["attribute"]
+    count = len(finding["numbers"])
+    one, many = _COMPARISONS.get(lens, ("gap", "gaps"))
+    where = f"By {attribute}"
+    if lens == "counterfactual":
+        where = f"When only {swapped_words(attribute)} are exchanged"
+    what = f"each of the {count:,} {many}" if count > 1 else f"the one {one}"
+    headline = f"{where}, no difference is shown"
+    return Said(
+        headline=headline,
+        detail=f"Chance alone could explain {what}.",
+        line=f"{headline}: chance alone could explain {what}.",
+        short=f"no difference by {attribute}",
+    )
+
+
+def settle_sentence(settle: Plain, words: Words | None = None, class_: str | None = None) -> str:
+    """What would settle a verdict, in words.
+
+    Examples:
+        >>> settle = {"unit": "cases", "how_many": 1873.0, "groups": 2, "among": "true"}
+        >>> settle |= {"condition": "if the gap is what it looks like"}
+        >>> words = Words(missed=("missed violation", "missed violations"), positive="1")
+        >>> print(settle_sentence(settle, words, "1"))
+        If the gap is what it looks like, about 1,900 more reviewed violations across both groups \
+would settle it four times out of five.
+    """
+    words = words or Words()
+    if settle["how_many"] is None:
+        if settle["reason"] == "not judged":
+            return f"No limit can be held against it: {settle['why']}."
+        return _UNSETTLED.get(settle["reason"], _UNSETTLED["unknown"])
+    lacking = settle.get("lacking")
+    more = further(settle, words, class_)
+    if lacking:
+        side = "this group" if lacking == "group" else "the reference"
+        return (
+            f"Fewer than {UNTOLD_UNDER} cases of {side} are too few for any limit: about {more} "
+            "would bring enough of them."
+        )
+    condition = settle.get("condition") or "if it is what it looks like"
+    alone = settle.get("alone")
+    instead = f", or about {rounded_up(alone):,.0f} of this group alone," if alone else ""
+    return f"{opening(condition)}, about {more}{instead} would settle it four times out of five."
+
+
+def further(settle: Plain, words: Words | None = None, class_: str | None = None) -> str:
+    """How much more would settle it, with its unit and where to collect it.
+
+    Examples:
+        >>> further({"unit": "pairs", "how_many": 1.0})
+        '1 more pair of texts'
+        >>> further({"unit": "clusters", "how_many": 214.0, "column": "author", "groups": 3})
+        '220 more clusters (by author) across all 3 groups'
+        >>> further({"unit": "cases", "how_many": 3.0, "among": "untrue"}, class_="1")
+        "3 more reviewed cases whose truth is not '1'"
+    """
+    words = words or Words()
+    count = rounded_up(float(settle["how_many"]))
+    among = settle.get("among")
+    name = class_ if class_ is not None else words.positive
+    if settle["unit"] != "cases":
+        one, many = _UNITS.get(settle["unit"], (settle["unit"],) * 2)
+    elif among == "true" and name is not None and count > 1:
+        one, many = "", f"reviewed {words.true_cases(name)}"
+    elif among in ("true", "untrue") and name is not None:
+        clause = words.true_of(name, not_=among == "untrue")
+        one, many = (f"reviewed {noun} {clause}" for noun in words.items)
+    else:
+        one, many = words.items
+    parts = [f"{count:,.0f} more {agree(count, one, many)}"]
+    if among not in (None, "true", "untrue"):
+        parts.append(among)  # as records wrote it before
+    if settle.get("column") and settle["unit"] == "clusters":
+        parts.append(f"(by {settle['column']})")
+    groups = settle.get("groups")
+    if groups:
+        several = "across both groups" if groups == 2 else f"across all {groups:,} groups"
+        parts.append("of this group" if groups == 1 else several)
+    return " ".join(parts)
+
+
+def rounded_up(count: float) -> float:
+    """A number of units to two digits, upwards: more would be precision that it has not.
+
+    Examples:
+        >>> rounded_up(1873.2), rounded_up(12.1), rounded_up(3.0)
+        (1900.0, 13.0, 3.0)
+    """
+    step = 10.0 ** max(len(str(ceil(count - 1e-9))) - 2, 0)
+    return ceil(count / step - 1e-9) * step
