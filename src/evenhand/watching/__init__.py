@@ -1,0 +1,1 @@
+"""Watching: is it still so, since when, and why did it move."""

@@ -1,0 +1,177 @@
+"""Alarms as work: what is open, who has answered it and why, and who else is told."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from evenhand.errors import UsageError
+from evenhand.speech import listed, plural, without_secrets
+from evenhand.watching.periods import Period
+from evenhand.watching.store import Store, StoredAlarm
+
+# Seconds for one try and for all of them together, and the pauses between tries.
+ONE_TRY, ALL_TRIES, PAUSES = 5.0, 15.0, (0.0, 0.5, 2.0)
+# Answers after which a try may succeed later.
+_LATER = {408, 425, 429, 500, 502, 503, 504}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alarms:
+    """The alarms of a store, and what became of telling others."""
+
+    store: str
+    every: str
+    held: tuple[StoredAlarm, ...]
+    told: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def open(self) -> list[StoredAlarm]:
+        """Those that nobody has answered."""
+        return [alarm for alarm in self.held if alarm.open]
+
+    def plain(self) -> list[dict[str, Any]]:
+        """Every alarm as plain values."""
+        return [alarm_message(alarm) for alarm in self.held]
+
+    def __str__(self) -> str:
+        if not self.held:
+            return f"No alarm was ever raised in {self.store}."
+        lines = [f"{plural(len(self.open), 'alarm')} open of {len(self.held)} in {self.store}."]
+        for alarm in self.held:
+            kept = alarm.document
+            raised = Period(every=self.every, number=alarm.raised).name
+            onset = Period(every=self.every, number=alarm.onset).name
+            who = f"answered by {alarm.who}: {alarm.why}" if not alarm.open else "open"
+            of = " ".join(
+                str(kept[name]) for name in ("measure", "class", "group") if kept.get(name)
+            )
+            lines.append(
+                f"{alarm.id}  {alarm.detector}  {of}: since {onset}, raised {raised}, size "
+                f"{kept['size']:+.3f} [{kept['low']:+.3f}, {kept['high']:+.3f}]; {who}"
+            )
+        return "\n".join([*lines, *self.notes])
+
+
+def alarms(
+    store: str | Path,
+    *,
+    acknowledge: int | None = None,
+    by: str | None = None,
+    why: str | None = None,
+    webhook: str | None = None,
+) -> Alarms:
+    """The alarms of a store; one may be answered, and an address told of those it does not know.
+
+    An answer lets the detectors of that comparison begin again at the onset, with fresh α.
+
+    Args:
+        store: The folder of the store.
+        acknowledge: The number of the alarm that is answered.
+        by: Who answers it.
+        why: What was found out, or done.
+        webhook: An address that gets one JSON document for each alarm, never twice.
+    """
+    with Store.open(store) as opened:
+        if acknowledge is not None:
+            if not by or not why:
+                raise UsageError("Say who acknowledges the alarm (--by) and why (--why).")
+            with opened.writing():
+                opened.acknowledge(acknowledge, by=by, why=why)
+        elif by or why:
+            raise UsageError("Say which alarm is answered: --acknowledge NUMBER.")
+        told, notes = _tell(opened, webhook) if webhook else ([], [])
+        return Alarms(
+            store=str(store),
+            every=str(opened.about.get("every", "week")),
+            held=tuple(opened.alarms()),
+            told=tuple(told),
+            notes=tuple(notes),
+        )
+
+
+def alarm_message(alarm: StoredAlarm) -> dict[str, Any]:
+    """An alarm as others are told of it."""
+    return {
+        "schema": "evenhand.alarm/1", "id": alarm.id, **alarm.document, "at": alarm.at,
+        "open": alarm.open, "by": alarm.who, "why": alarm.why,
+    }  # fmt: skip
+
+
+def _tell(store: Store, address: str) -> tuple[list[int], list[str]]:
+    """Post every alarm that an address does not know; a failure is told and never raised."""
+    if urlsplit(address).scheme not in ("http", "https"):
+        raise UsageError(
+            f"webhook={without_secrets(address)!r} is not an address. Give one that begins with "
+            "https://."
+        )
+    name = sha256(address.encode()).hexdigest()
+    end = monotonic() + ALL_TRIES
+    told: list[int] = []
+    failed: list[str] = []
+    reason = ""
+    for alarm in store.unposted(name):
+        # Claimed before it is sent, so that two runs at once do not both send it.
+        with store.writing():
+            if alarm.id not in [one.id for one in store.unposted(name)]:
+                continue
+            store.posted(alarm.id, name)
+        reason = _post(address, alarm_message(alarm), key=f"{name[:16]}-{alarm.id}", end=end)
+        if not reason:
+            told.append(alarm.id)
+            continue
+        failed.append(str(alarm.id))
+        if reason != _UNSURE:
+            with store.writing():
+                store.unpost(alarm.id, name)
+    if not failed:
+        return told, []
+    where = without_secrets(address)
+    return told, [f"{where} was not told of alarm {listed(failed)}: {reason}."]
+
+
+_UNSURE = "it did not answer in time, and may have heard of it"
+
+
+def _post(address: str, message: Mapping[str, Any], *, key: str, end: float) -> str:
+    """Post a document; why it failed, or nothing."""
+    body = json.dumps(message, ensure_ascii=False).encode()
+    heads = {"Content-Type": "application/json", "Idempotency-Key": key}
+    reason = "there was no time left"
+    for pause in PAUSES:
+        left = end - monotonic() - pause
+        if left <= 0:
+            break
+        sleep(pause)
+        try:
+            request = Request(address, data=body, headers=heads, method="POST")
+            with build_opener(_NoRedirect).open(request, timeout=min(ONE_TRY, left)):
+                return ""
+        except HTTPError as error:
+            reason = f"it answered {error.code}"
+            if error.code not in _LATER:
+                break
+        except TimeoutError:
+            return _UNSURE
+        except URLError as error:
+            if isinstance(error.reason, TimeoutError):
+                return _UNSURE
+            reason = f"it cannot be reached ({error.reason})"
+        except (OSError, ValueError) as error:
+            reason = f"it cannot be reached ({error})"
+    return reason
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    """A document goes to the address that was named and nowhere else."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Nowhere."""
+        return

@@ -1,0 +1,547 @@
+"""A look at a store: its periods parted into sequences, the last one judged, alarms raised."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+
+from evenhand.decisions.labels import MISSING, ordered
+from evenhand.decisions.roles import Attribute, Roles
+from evenhand.findings.limits import NOT_ASSESSED, OUTSIDE, Limit, overall
+from evenhand.lenses.rows import Rows
+from evenhand.lenses.scope import HIDDEN_UNDER, rule_name
+from evenhand.speech import listed, percent, plural
+from evenhand.stats.estimate import critical
+from evenhand.stats.sequential import BURN_IN
+from evenhand.watching.by_lens import lens_streams
+from evenhand.watching.periods import Period, State, states
+from evenhand.watching.screen import Task, judge_all
+from evenhand.watching.store import Store, StoredAlarm, StoredPeriod
+from evenhand.watching.streams import (
+    Cells,
+    History,
+    Key,
+    Stream,
+    Watched,
+    choose_measures,
+    class_labels,
+    hidden_bounds,
+    load_history,
+    pair_streams,
+    rate_streams,
+    read_cells,
+    read_pairs,
+    unlabelled_bounds,
+)
+from evenhand.watching.verdicts import (
+    CHANGE,
+    LIMIT,
+    Alarm,
+    Judged,
+    LineBook,
+    Settings,
+    latest_alarm,
+)
+
+# Beyond this many streams only the most telling are drawn; results have all of them.
+MOST_SERIES = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """Periods decided by one model, threshold and charter, one after another."""
+
+    number: int
+    mark: str
+    places: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenAlarm:
+    """An alarm of the store, as it looks now where nobody answered it yet."""
+
+    stored: StoredAlarm
+    key: Key
+    now: Alarm | None
+    judged: Judged | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What a look at a store found."""
+
+    periods: tuple[StoredPeriod, ...]
+    states: tuple[State, ...]
+    sequences: tuple[Run, ...]
+    judged: tuple[Judged, ...]
+    alarms: tuple[OpenAlarm, ...]
+    histories: Mapping[str, History]
+    roles: Roles
+    places: tuple[int, ...]
+    notes: tuple[str, ...] = field(default_factory=tuple)
+
+    @property
+    def verdict(self) -> str:
+        """One verdict for all that is judged."""
+        return overall([one.verdict for one in self.judged]) if self.judged else NOT_ASSESSED
+
+    @property
+    def open_alarms(self) -> list[OpenAlarm]:
+        """The alarms that nobody has answered, the oldest first."""
+        return [alarm for alarm in self.alarms if alarm.stored.open]
+
+    @property
+    def exceeds(self) -> bool:
+        """Whether something is outside its limit or an alarm is open."""
+        return self.verdict == OUTSIDE or bool(self.open_alarms)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What a look is asked: limits, measures, when periods are mature, how sequences are judged."""
+
+    limits: tuple[Limit, ...] = ()
+    measures: tuple[str, ...] = ()
+    mature: int = 0
+    as_of: date | None = None
+    settings: Settings = field(default_factory=Settings)
+
+    @property
+    def fingerprint(self) -> str:
+        """What past looks were asked: where it changes, they are looked at again."""
+        facts = [repr(self.limits), self.measures, repr(replace(self.settings, series=0))]
+        return sha256(json.dumps(facts).encode()).hexdigest()[:16]
+
+
+def look_at(
+    store: Store, question: Question, *, progress: Callable[[str], None] | None = None
+) -> Look:
+    """Judge what a store holds, and keep what is new of it: counts, lines, looks and alarms."""
+    periods = store.periods()
+    if not periods:
+        return _nothing()
+    found = states(
+        [stored.period for stored in periods],
+        first=min(stored.first for stored in periods),
+        last=max(stored.last for stored in periods),
+        mature=question.mature,
+        as_of=question.as_of,
+    )
+    sequences = part_sequences(periods)
+    places = tuple(p for p in sequences[-1].places if found[p].judged)
+    if progress is not None:
+        progress("counting")
+    roles = store.tallies(periods[-1]).roles
+    histories, kept = _histories(store, periods, roles)
+    watched, notes = choose_measures(
+        question.limits,
+        question.measures,
+        has_truth=roles.truth is not None,
+        has_pairs=bool(roles.counterfactual),
+    )
+    streams = _streams(histories, watched, roles, places)
+    by_lens, told, settled = lens_streams(store, periods, watched, roles, places)
+    streams, kept = [*streams, *by_lens], {**kept, **told}
+    book = LineBook(store.line)
+    alarms = store.alarms()
+    if progress is not None:
+        progress("judging")
+    looked = _looked(store, question)
+    tasks = [_task(stream, periods, places, alarms, looked) for stream in streams]
+    judged = judge_all(tasks, question.settings, book)
+    with store.writing():
+        for name, contents in kept.items():
+            store.keep_series(name, contents)
+        store.keep_lines(book.new)
+        store.settle(settled)
+        _keep(store, judged, periods, places, alarms, question)
+    look = Look(
+        periods=tuple(periods),
+        states=tuple(found),
+        sequences=tuple(sequences),
+        judged=tuple(judged),
+        alarms=_alarms(store.alarms(), judged, periods, question.settings),
+        histories=histories,
+        roles=roles,
+        places=places,
+    )
+    return replace(look, notes=(*notes, *_notes(look, question)))
+
+
+def _nothing() -> Look:
+    return Look(
+        periods=(), states=(), sequences=(), judged=(), alarms=(), histories={}, roles=Roles(),
+        places=(), notes=("The store holds no period yet.",),
+    )  # fmt: skip
+
+
+def part_sequences(periods: Sequence[StoredPeriod]) -> list[Run]:
+    """Periods parted where the model, the threshold or the charter changed."""
+    found: list[Run] = []
+    for place, stored in enumerate(periods):
+        if not found or stored.mark != found[-1].mark:
+            found.append(Run(number=len(found) + 1, mark=stored.mark, places=(place,)))
+        else:
+            found[-1] = replace(found[-1], places=(*found[-1].places, place))
+    return found
+
+
+def _histories(
+    store: Store, periods: Sequence[StoredPeriod], roles: Roles
+) -> tuple[dict[str, History], dict[str, dict[int, bytes]]]:
+    """Counts by attribute, and under `pairs` those of counterfactual decisions."""
+    found: dict[str, History] = {}
+    kept: dict[str, dict[int, bytes]] = {}
+    for attribute in roles.attributes if roles.rule is not None else ():
+        name = f"counts/{attribute.name}"
+        held = {k: Cells.unpacked(content) for k, content in store.series(name).items()}
+        new = [stored for stored in periods if stored.id not in held]
+        labels = class_labels(store.tallies(stored) for stored in new)
+        for cells in held.values():
+            labels.update(c for c in cells.classes if not c.startswith("not:"))
+        history, kept[name] = load_history(store, periods, held, _reader(attribute, sorted(labels)))
+        if history is not None:
+            found[attribute.name] = history
+    if roles.counterfactual:
+        paired = _paired_attribute(roles)
+        held = {k: Cells.unpacked(content) for k, content in store.series("pairs").items()}
+        history, kept["pairs"] = load_history(
+            store, periods, held, lambda tallies: read_pairs(tallies, paired)
+        )
+        if history is not None:
+            found["pairs"] = history
+    return found, kept
+
+
+def _reader(attribute: Attribute, labels: Sequence[str]) -> Callable[[Any], Any]:
+    return lambda tallies: read_cells(tallies, attribute, labels=labels)
+
+
+def _paired_attribute(roles: Roles) -> Attribute | None:
+    """The attribute whose values decisions were made under, where one is named."""
+    alone = [attribute for attribute in roles.attributes if len(attribute.columns) == 1]
+    return alone[0] if alone else None
+
+
+def _streams(
+    histories: Mapping[str, History],
+    watched: Sequence[Watched],
+    roles: Roles,
+    places: Sequence[int],
+) -> list[Stream]:
+    found: list[Stream] = []
+    for name, history in histories.items():
+        if name == "pairs":
+            attribute = _paired_attribute(roles)
+            named = attribute.name if attribute else None
+            found += pair_streams(history, watched, attribute=named, places=places)
+        else:
+            found += rate_streams(history, watched, attribute=name, roles=roles, places=places)
+    return found
+
+
+def _task(
+    stream: Stream,
+    periods: Sequence[StoredPeriod],
+    places: Sequence[int],
+    alarms: Sequence[StoredAlarm],
+    looked: set[int],
+) -> Task:
+    """What is asked of a stream: from where on detectors look, and at which looks."""
+    mine = [alarm for alarm in alarms if alarm.stream == stream.key.text] if alarms else []
+    begins = start_of(periods, places, mine)
+    start = next(
+        (i for i, place in enumerate(stream.places) if periods[place].period.number >= begins), 0
+    )
+    silent = {alarm.detector for alarm in mine if alarm.start == begins}
+    since = next(
+        (i for i, place in enumerate(stream.places) if periods[place].id not in looked),
+        len(stream.places),
+    )
+    detectors = tuple(each for each in (CHANGE, LIMIT) if each not in silent)
+    return Task(stream=stream, start=start, since=since, detectors=detectors)
+
+
+def _looked(store: Store, question: Question) -> set[int]:
+    """The periods whose looks were judged before, and asked the same."""
+    return {
+        period
+        for period, document in store.judgements().items()
+        if document.get("question") == question.fingerprint
+    }
+
+
+def start_of(
+    periods: Sequence[StoredPeriod], places: Sequence[int], alarms: Sequence[StoredAlarm]
+) -> int:
+    """The period from which detectors look: the sequence's first, or where an answer let them.
+
+    `alarms` are those of the stream.
+    """
+    first = periods[places[0]].period.number
+    answered = [alarm.onset for alarm in alarms if not alarm.open and alarm.start >= first]
+    return max([first, *answered])
+
+
+def _keep(
+    store: Store,
+    judged: Sequence[Judged],
+    periods: Sequence[StoredPeriod],
+    places: Sequence[int],
+    alarms: Sequence[StoredAlarm],
+    question: Question,
+) -> None:
+    verdict = overall([one.verdict for one in judged]) if judged else NOT_ASSESSED
+    for place in places:
+        if periods[place].judged:
+            continue
+        last = place == places[-1]
+        document = {"question": question.fingerprint, "verdict": verdict if last else None}
+        store.judge(periods[place], verdict if last else "", document)
+    for one in judged:
+        if not one.alarms:
+            continue
+        mine = [alarm for alarm in alarms if alarm.stream == one.stream.key.text]
+        begins = start_of(periods, places, mine)
+        for alarm in one.alarms:
+            store.raise_alarm(
+                stream=one.stream.key.text,
+                detector=alarm.detector,
+                start=begins,
+                raised=_number(alarm.raised, one, periods),
+                onset=_number(alarm.onset, one, periods),
+                document=alarm_document(alarm, one, periods),
+            )
+
+
+def _number(column: int, judged: Judged, periods: Sequence[StoredPeriod]) -> int:
+    return periods[judged.stream.places[column]].period.number
+
+
+def alarm_document(alarm: Alarm, judged: Judged, periods: Sequence[StoredPeriod]) -> dict[str, Any]:
+    """An alarm as plain values."""
+
+    def named(column: int) -> str:
+        return periods[judged.stream.places[column]].period.name
+
+    key = judged.stream.key
+    half = critical(0.95) * alarm.after_error
+    sizes = {
+        "size": alarm.size, "low": alarm.low, "high": alarm.high, "before": alarm.before,
+        "after": alarm.after, "after_low": alarm.after - half, "after_high": alarm.after + half,
+    }  # fmt: skip
+    return {
+        "measure": key.measure, "class": key.class_, "attribute": key.attribute,
+        "group": key.group, "reference": key.reference, "detector": alarm.detector,
+        "raised": named(alarm.raised), "onset": named(alarm.onset),
+        "onset_low": named(alarm.onset_low), "onset_high": named(alarm.onset_high),
+        "certainty": alarm.sure,
+        **{k: None if v is None else float(judged.stream.shown(v)) for k, v in sizes.items()},
+    }  # fmt: skip
+
+
+def _alarms(
+    stored: Sequence[StoredAlarm],
+    judged: Sequence[Judged],
+    periods: Sequence[StoredPeriod],
+    settings: Settings,
+) -> tuple[OpenAlarm, ...]:
+    by_key = {one.stream.key.text: one for one in judged}
+    found = []
+    for alarm in stored:
+        one = by_key.get(alarm.stream)
+        now = None
+        if one is not None and alarm.open and (alarm.detector != "limit" or one.stream.band):
+            numbers = [periods[place].period.number for place in one.stream.places]
+            start = next((i for i, number in enumerate(numbers) if number >= alarm.start), None)
+            if start is not None and len(numbers) - start > BURN_IN:
+                now = latest_alarm(
+                    alarm.detector, one.stream, one.numbers, start=start, settings=settings
+                )
+                raised = next((i for i, n in enumerate(numbers) if n >= alarm.raised), now.raised)
+                now = replace(now, raised=raised)
+        found.append(OpenAlarm(stored=alarm, key=Key.of(alarm.stream), now=now, judged=one))
+    return tuple(found)
+
+
+def _notes(look: Look, question: Question) -> list[str]:
+    """What the data cannot tell, in sentences."""
+    notes = []
+    every = look.periods[0].period.every
+    if not look.places:
+        return [f"No {every} is whole and mature yet, so nothing is judged."]
+    unfinished = [s for s, state in zip(look.periods, look.states) if not state.judged]
+    for why, words in (
+        ("unfinished", "not judged: the data do not reach over all of {it}"),
+        ("not mature", "not judged yet: labels still arrive"),
+    ):
+        which = [
+            stored.period for stored, state in zip(look.periods, look.states) if state.why == why
+        ]
+        if which and unfinished:
+            said = words.format(it="it" if len(which) == 1 else "them")
+            notes.append(f"{_spoken(which)} {'is' if len(which) == 1 else 'are'} {said}.")
+    if len(look.places) < BURN_IN:
+        notes.append(
+            f"{plural(len(look.places), every)} of {BURN_IN} are there: until then verdicts are "
+            "provisional and no detector looks."
+        )
+    if len(look.sequences) > 1:
+        notes.append(
+            f"The model, the threshold or the charter changed: this is sequence "
+            f"{len(look.sequences)}, and {1 - question.settings.level:.0%} holds for each."
+        )
+    settings = question.settings
+    if settings.horizon and len(look.places) > settings.horizon:
+        notes.append(
+            f"The {settings.horizon} {every}s that were planned are over: from here on alarms are "
+            "spent as without a horizon, so that false ones may be twice as frequent."
+        )
+    return notes + _undecided(look) + _hidden(look) + _unlabelled(look)
+
+
+def _undecided(look: Look) -> list[str]:
+    """Rows that say nothing of what was decided."""
+    counts = next((h.counts for name, h in look.histories.items() if name != "pairs"), None)
+    if counts is None or look.roles.weight or look.roles.review_share:
+        return []
+    rows = sum(look.periods[place].rows for place in look.places)
+    left = rows - round(float(counts[list(look.places)][:, :, 0].sum()))
+    if left <= 0:
+        return []
+    return [
+        f"{percent(left / rows)} of the rows have no decision; they count for nothing, and could "
+        "hide anything."
+    ]
+
+
+def _hidden(look: Look) -> list[str]:
+    """What rows without a group could hide."""
+    notes = []
+    for name, history in look.histories.items():
+        if MISSING not in history.groups or name == "pairs":
+            continue
+        used = replace(history, counts=history.counts[list(look.places)])
+        rows = used.counts[:, :, 0].sum(axis=(0, 2, 3))
+        share = rows[used.groups.index(MISSING)] / rows.sum()
+        if not share > 0:
+            continue
+        moves = []
+        for one in look.judged:
+            bounds = hidden_bounds(used, one.stream) if one.stream.key.attribute == name else None
+            if bounds is not None:
+                value = one.numbers.value[-1]
+                moves.append(max(value - bounds[0], bounds[1] - value))
+        if moves:
+            notes.append(
+                f"{percent(share)} of the rows have no {name}; they could hide up to "
+                f"{100 * max(moves):.1f} points either way."
+            )
+    return notes
+
+
+def _unlabelled(look: Look) -> list[str]:
+    """Groups whose truth is missing more often than others', so that errors may look unequal."""
+    if look.roles.truth is None:
+        return []
+    notes = []
+    for name, history in look.histories.items():
+        if name == "pairs":
+            continue
+        table = history.counts[list(look.places)][:, :, 0].sum(axis=0)
+        rows = table.sum(axis=(-1, -2))
+        shares = {
+            group: float(table[i, 2].sum() / rows[i])
+            for i, group in enumerate(history.groups)
+            if group != MISSING and rows[i] >= HIDDEN_UNDER
+        }
+        if shares and max(shares.values()) - min(shares.values()) > 0.01:
+            named = [f"{percent(shares[g])} of {g}" for g in ordered(shares)]
+            used = replace(history, counts=history.counts[list(look.places)])
+            moves = [
+                max(one.numbers.value[-1] - bounds[0], bounds[1] - one.numbers.value[-1])
+                for one in look.judged
+                if one.stream.key.attribute == name
+                and (bounds := unlabelled_bounds(used, one.stream)) is not None
+            ]
+            could = (
+                f" They could move gaps by up to {100 * max(moves):.1f} points." if moves else ""
+            )
+            notes.append(
+                f"By {name}, {listed(named, most=6)} have no truth yet; where labels arrive later "
+                f"for one group, its errors look rarer until they are there.{could}"
+            )
+    return notes
+
+
+def _spoken(periods: Sequence[Period]) -> str:
+    names = [period.name for period in periods]
+    return listed(names, most=4)
+
+
+def result_rows(look: Look, settings: Settings) -> Rows:
+    """The result row of every stream at the last look: the average so far and its sequence."""
+    parts = []
+    for one in look.judged:
+        key, last = one.stream.key, look.periods[one.stream.places[-1]].period.name
+        shown = one.stream.shown
+        sizes = one.stream.sizes
+        n = one.stream.whole[2] if one.stream.whole else sizes[0].sum()
+        n_reference = None if sizes[1] is None else sizes[1].sum()
+        if one.stream.whole:
+            n_reference = one.stream.whole[3] or None
+        low, high = (None, None) if one.stream.band is None else map(shown, one.stream.band)
+        parts.append(
+            Rows.block(
+                (1,), lens=key.lens, measure=key.measure, attribute=key.attribute,
+                group=key.group, reference=key.reference, period=last,
+                value=shown(one.numbers.value[-1]), low=shown(one.low[-1]),
+                high=shown(one.high[-1]),
+                level=settings.level, family_low=shown(one.family_low[-1]),
+                family_high=shown(one.family_high[-1]), n=n, n_reference=n_reference,
+                method=one.method, rule=rule_name(look.roles), limit_low=low, limit_high=high,
+                verdict=one.verdict, **{"class": key.class_},
+            )
+        )  # fmt: skip
+    return Rows.concatenate(parts)
+
+
+def shown_series(look: Look) -> list[dict[str, Any]]:
+    """The streams that are drawn: those with an alarm, and the widest apart of the others."""
+    alarmed = {alarm.stored.stream for alarm in look.open_alarms}
+
+    def rank(one: Judged) -> tuple[bool, float]:
+        width = max(float(one.family_high[-1] - one.family_low[-1]), 1e-12)
+        return one.stream.key.text not in alarmed, -abs(float(one.numbers.value[-1])) / width
+
+    chosen = look.judged
+    if len(chosen) > MOST_SERIES:
+        chosen = tuple(sorted(chosen, key=rank)[:MOST_SERIES])
+    return [series_of(one, look.periods) for one in chosen]
+
+
+def series_of(one: Judged, periods: Sequence[StoredPeriod]) -> dict[str, Any]:
+    """A stream's numbers by period, as the page draws them."""
+    first, second = one.stream.sizes
+    n = first if second is None else first + second
+    shown = one.stream.shown
+
+    def plain(values: Any) -> list[float | None]:
+        return [float(v) if np.isfinite(v) else None for v in values]
+
+    key = one.stream.key
+    return {
+        "lens": key.lens, "measure": key.measure, "class": key.class_,
+        "attribute": key.attribute, "group": key.group, "reference": key.reference,
+        "periods": [periods[place].period.name for place in one.stream.places],
+        "gap": plain(shown(one.numbers.gaps)), "n": plain(n),
+        "value": plain(shown(one.numbers.value)),
+        "low": plain(shown(one.family_low)), "high": plain(shown(one.family_high)),
+        "ready": [bool(x) for x in one.numbers.ready],
+        "limit": [float(shown(end)) for end in one.stream.band] if one.stream.band else None,
+        "verdict": one.verdict, "provisional": one.provisional,
+    }  # fmt: skip

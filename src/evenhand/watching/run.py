@@ -1,0 +1,497 @@
+"""Watching: periods added to a store, the whole sequence judged, and what moved explained."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Unpack
+
+from evenhand import __version__
+from evenhand.charter.charter import Charter
+from evenhand.decisions.keywords import TableArguments, describe_roles
+from evenhand.decisions.table import Decisions
+from evenhand.decisions.tallied import find_tallies
+from evenhand.decisions.tallies.by_period import tally_periods
+from evenhand.decisions.tallies.sets import Tallies
+from evenhand.decisions.times import check_every, read_zone, today
+from evenhand.errors import UsageError
+from evenhand.files.documents import sealed
+from evenhand.findings.charter import charter_limits, the_charter, with_charter
+from evenhand.findings.limits import Limit, read_limits
+from evenhand.findings.registry import LENSES, choose_lenses
+from evenhand.findings.run import with_roles
+from evenhand.findings.sentences.words import Words
+from evenhand.findings.tallying import lens_needs
+from evenhand.lenses.rows import Rows
+from evenhand.watching.causes import explain
+from evenhand.watching.look import Look, Question, look_at, result_rows, shown_series
+from evenhand.watching.periods import (
+    Period,
+    check_apart,
+    period_of_file,
+    read_day,
+    read_duration,
+    read_period,
+)
+from evenhand.watching.sentences import (
+    alarm_detail,
+    alarm_headline,
+    current,
+    headline,
+    movements,
+    summary,
+    tag,
+    what_to_do,
+)
+from evenhand.watching.store import (
+    FILE,
+    NewPeriod,
+    Store,
+    keep_key,
+    store_key,
+    stored_roles,
+)
+from evenhand.watching.streams import check_measures
+from evenhand.watching.verdicts import ESTIMATED, NONE, Settings
+
+SCHEMA = "evenhand.watch/1"
+# Ranks do not merge, so norms are not watched.
+WATCHED_LENSES = tuple(name for name in LENSES if name != "norms")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Watch:
+    """What a look at a store found: one versioned document, and how it shows itself.
+
+    Attributes:
+        rows: The result row of every comparison at the last look.
+        document: Everything as plain values: periods, results, alarms, causes, sentences.
+    """
+
+    rows: Rows
+    document: dict[str, Any]
+
+    @property
+    def verdict(self) -> str:
+        """Outside, cannot tell, within or not assessed: of the average so far."""
+        return str(self.document["verdict"])
+
+    @property
+    def alarms(self) -> list[dict[str, Any]]:
+        """Every alarm, the oldest first; those nobody answered have `by` None."""
+        return list(self.document["alarms"])
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether something is outside its limit or an alarm is open: the command exits 1."""
+        return bool(self.document["exceeds"])
+
+    @property
+    def sentence(self) -> str:
+        """What leads, in one sentence."""
+        return f"{self.document['tag']}: {self.document['headline']}"
+
+    def record(self) -> dict[str, Any]:
+        """The whole look as one plain document."""
+        return self.document
+
+    def to_json(self) -> str:
+        """The document as JSON."""
+        text = json.dumps(self.document, ensure_ascii=False, indent=1, allow_nan=False)
+        return sealed(text)
+
+    def to_frame(self) -> Any:
+        """The result rows as a Polars data frame."""
+        return self.rows.to_frame()
+
+    def __repr__(self) -> str:
+        return f"<Watch of {self.document['data']['store']}: {self.sentence}>"
+
+    def __str__(self) -> str:
+        from evenhand.report.watch import as_watch_text
+
+        return as_watch_text(self.document)
+
+    def _repr_html_(self) -> str:
+        from evenhand.report.watch import as_watch_fragment
+
+        return as_watch_fragment(self.document)
+
+    def save(self, path: str | Path) -> None:
+        """Write the look as the ending of the file's name says: .html, .json, .md or .xml."""
+        from evenhand.report.watch import save_watch
+
+        save_watch(self.document, path)
+
+
+@describe_roles
+def watch(
+    store: str | Path,
+    decisions: Decisions | Any = None,
+    *,
+    every: str | None = None,
+    tz: str | None = None,
+    period: str | date | None = None,
+    limits: Mapping[str, Any] | None = None,
+    measures: Iterable[str] | None = None,
+    charter: Charter | str | Path | None = None,
+    mature: str | None = None,
+    horizon: int | None = None,
+    as_of: str | date | None = None,
+    since: str | date | None = None,
+    model_version: str | None = None,
+    between: str | None = None,
+    replace: bool = False,
+    level: float = 0.95,
+    seed: int = 0,
+    arguments: Mapping[str, Any] | None = None,
+    progress: Callable[[str], None] | None = None,
+    **roles: Unpack[TableArguments],
+) -> Watch:
+    """Add periods to a store and judge the whole sequence: is it still so, since when, and why.
+
+    What is not given is as it was at the last run; without data the store is reported.
+
+    Args:
+        store: A folder of its own; it is made by the first run and holds nobody's row.
+        decisions: The table and the roles of its columns, a table with the roles named here, or
+            tally sets, each of one period.
+        every: How long a period is: day, week, month, quarter or year.
+        tz: Where days begin and end; needed where times are UTC or say their zone.
+        period: The period of a tally set, by its name or a day in it.
+        limits: Bands agreed on, such as `{"true_positive_rate_gap": 0.05}`.
+        measures: Measures to watch beside those that have a limit.
+        charter: The trade-offs chosen, or the file that holds them.
+        mature: How long labels take to arrive, such as `4w`.
+        horizon: For how many periods alarms are planned; without one they may go on for ever.
+        as_of: The day to which the data reach.
+        since: Say what moved every gap from before this period to what followed.
+        model_version: Which model decided; another one begins a new sequence.
+        between: `none` where a gap does not vary between periods beyond its sampling.
+        replace: Replace judged periods, which are kept as revisions.
+        level: Of every sequence and detector, over all looks and comparisons together.
+        seed: Seed of everything drawn.
+        arguments: What the caller wants recorded as the command that made this.
+        progress: Called with what is being done.
+        roles: What each column is for, by the keywords below, where a table is given.
+    """
+    if between not in (None, ESTIMATED, NONE):
+        raise UsageError(f"between={between!r} is not known. Choose {ESTIMATED} or {NONE}.")
+    if horizon is not None and horizon < 9:
+        raise UsageError(f"horizon={horizon} is too short: detectors begin at the ninth period.")
+    if not 0.5 <= level < 1:
+        raise UsageError(f"level={level!r} is not a confidence level. Choose one such as 0.95.")
+    check_measures(measures or ())
+    read_duration(mature)
+    chartered = the_charter(charter)
+    until = read_day(as_of, what="as_of")
+    if progress is not None:
+        progress("reading")
+    about = _about(store) if decisions is not None else {}
+    new, missing, key = _new_periods(
+        store, decisions, {**_kept_roles(about), **_given(roles)}, chartered,
+        every=every or about.get("every"), tz=tz or about.get("tz"), period=period,
+        as_of=until, mark=_mark(model_version, chartered),
+    ) if decisions is not None else ([], 0, b"")  # fmt: skip
+    with Store.open(store, create=decisions is not None) as opened:
+        if new:
+            if keep_key(store, key) != key:
+                raise UsageError(f"Another run made the store '{store}' just now. Try again.")
+            with opened.writing():
+                opened.set_about(
+                    every=new[0].period.every, tz=tz or about.get("tz"),
+                    roles=_all_roles(new[0].tallies, roles, about),
+                )  # fmt: skip
+                opened.add(new, replace=replace)
+        asked = _asked(
+            opened.settings, limits=limits, measures=measures, charter=chartered, mature=mature,
+            horizon=horizon, between=between, level=level, seed=seed,
+            as_of=None if until is None else until.isoformat(),
+        )  # fmt: skip
+        question = _question(asked)
+        with opened.writing():
+            opened.set_settings(asked)
+        look = look_at(opened, question, progress=progress)
+        rows = result_rows(look, question.settings)
+        words = _words(look, rows, asked)
+        first = _first_period(since, opened.about.get("every"))
+        causes = explain(opened, look, words, since=first, seed=seed)
+        document = _document(
+            opened, look, rows, causes, words, asked, missing=missing, level=level, seed=seed,
+            arguments=arguments,
+        )  # fmt: skip
+    return Watch(rows=rows, document=document)
+
+
+def _about(store: str | Path) -> dict[str, Any]:
+    """What a store was made with; nothing where there is none yet."""
+    if not (Path(store) / FILE).is_file():
+        return {}
+    with Store.open(store) as opened:
+        return opened.about
+
+
+def _first_period(since: str | date | None, every: str | None) -> int | None:
+    """The number of the period from which on a movement is explained."""
+    if since is None or every is None:
+        return None
+    found = read_period(since, every=every)
+    if found is None:
+        raise UsageError(f"since={since!r} is not a {every}, nor a day in one.")
+    return found.number
+
+
+def _given(roles: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in roles.items() if value is not None}
+
+
+def _kept_roles(about: Mapping[str, Any]) -> dict[str, Any]:
+    """The roles that a store was made with, for a run that names none."""
+    held = dict(about.get("roles") or {})
+    if held.get("rule"):
+        # What follows from other roles by itself is not given again.
+        held.pop("rule") if held["rule"] in ("given", "score>=t", "argmax") else None
+    return held
+
+
+def _all_roles(
+    tallies: Tallies, roles: Mapping[str, Any], about: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The roles of a tally set, and the column that said when."""
+    time = roles.get("time") or (about.get("roles") or {}).get("time")
+    held = stored_roles(tallies.roles)
+    return held | ({"time": time} if time else {})
+
+
+def _mark(model_version: str | None, charter: Charter | None) -> dict[str, Any]:
+    bands = [repr(limit) for limit in charter_limits(charter)] if charter is not None else None
+    return {"model": model_version, "charter": bands}
+
+
+def _marked(mark: Mapping[str, Any], tallies: Tallies) -> str:
+    """By which model, threshold and charter a period was decided, as one short text."""
+    cut = tallies.roles.threshold
+    facts = {**mark, "threshold": None if isinstance(cut, str) else cut}
+    return sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:16]
+
+
+def _new_periods(
+    store: str | Path,
+    given: Any,
+    roles: dict[str, Any],
+    charter: Charter | None,
+    *,
+    every: str | None,
+    tz: str | None,
+    period: str | date | None,
+    as_of: date | None,
+    mark: Mapping[str, Any],
+) -> tuple[list[NewPeriod], int, bytes]:
+    """The periods that somebody gives, how many rows have no time, and the store's secret."""
+    key = store_key(store)
+    if every is None:
+        raise UsageError("Say how long a period is: every='week' (--every week).")
+    check_every(every)
+    read_zone(tz)
+    sets = _tally_sets(given, every=every, period=period)
+    if sets is not None:
+        check_apart(each for each, _ in sets)
+        return [
+            NewPeriod(
+                period=each, first=each.start, last=each.end, tallies=tallies,
+                mark=_marked(mark, tallies),
+            )
+            for each, tallies in sets
+        ], 0, key  # fmt: skip
+    table = given if isinstance(given, Decisions) else with_roles(given, roles, charter)
+    table = with_charter(table, charter)
+    chosen = [name for name in choose_lenses(table, None) if name in WATCHED_LENSES]
+    table.check()
+    found, missing = tally_periods(
+        table, lens_needs(table, chosen), every=every, tz=tz,
+        latest=as_of if as_of is not None else today(), key=key,
+    )  # fmt: skip
+    return [
+        NewPeriod(
+            period=Period(every=every, number=span.number), first=span.first, last=span.last,
+            tallies=tallies, mark=_marked(mark, tallies),
+        )
+        for span, tallies in found
+    ], missing, key  # fmt: skip
+
+
+def _tally_sets(
+    given: Any, *, every: str, period: str | date | None
+) -> list[tuple[Period, Tallies]] | None:
+    """Tally sets with the period of each; None where a table is given."""
+    several = list(given) if isinstance(given, list | tuple) else [given]
+    if find_tallies(several[0]) is None:
+        return None
+    if period is not None:
+        named = read_period(period, every=every)
+        if named is None:
+            raise UsageError(f"period={period!r} is not a {every}, nor a day in one.")
+        merged = find_tallies(several)
+        assert merged is not None
+        return [(named, merged)]
+    found = []
+    for each in several:
+        tallies = find_tallies(each)
+        if tallies is None:
+            raise UsageError(f"'{each}' is no tally set and others are. Give one kind.")
+        source = tallies.source if isinstance(each, Tallies) else each
+        found.append((period_of_file(source, every=every), tallies))
+    return found
+
+
+def _asked(
+    kept: Mapping[str, Any],
+    *,
+    limits: Mapping[str, Any] | None,
+    measures: Iterable[str] | None,
+    charter: Charter | None,
+    **single: Any,
+) -> dict[str, Any]:
+    """What a run is asked, as plain values: what it says, else what the last one said."""
+    asked: dict[str, Any] = {}
+    bands = [*charter_limits(charter), *read_limits(limits)]
+    plain = [
+        {"measure": b.measure, "low": _finite(b.low), "high": _finite(b.high), "group": b.group,
+         "attribute": b.attribute}
+        for b in bands
+    ]  # fmt: skip
+    told = charter is not None or limits is not None
+    asked["limits"] = plain if told else kept.get("limits", [])
+    asked["charter"] = charter.plain() if charter is not None else kept.get("charter")
+    asked["measures"] = list(measures) if measures is not None else kept.get("measures", [])
+    for name in ("mature", "horizon", "between", "as_of"):
+        asked[name] = single[name] if single[name] is not None else kept.get(name)
+    asked["level"], asked["seed"] = single["level"], single["seed"]
+    return json.loads(json.dumps(asked, default=str))  # type: ignore[no-any-return]
+
+
+def _finite(value: float) -> float | None:
+    return value if value == value and abs(value) != float("inf") else None
+
+
+def _question(asked: Mapping[str, Any]) -> Question:
+    limits = tuple(
+        Limit(
+            measure=b["measure"],
+            low=float("nan") if b["low"] is None else b["low"],
+            high=float("nan") if b["high"] is None else b["high"],
+            group=b["group"],
+            attribute=b["attribute"],
+        )
+        for b in asked["limits"]
+    )
+    return Question(
+        limits=limits,
+        measures=tuple(asked["measures"]),
+        mature=read_duration(asked["mature"]),
+        as_of=read_day(asked["as_of"], what="as_of"),
+        settings=Settings(
+            level=asked["level"],
+            horizon=asked["horizon"],
+            between=asked["between"] or ESTIMATED,
+            seed=asked["seed"],
+        ),
+    )
+
+
+def _words(look: Look, rows: Rows, asked: Mapping[str, Any]) -> Words:
+    """The words of a look: the charter's, and what the data call things."""
+    positive = next((h.positive for h in look.histories.values() if h.positive), None)
+    return Words.of(
+        charter=asked["charter"],
+        roles={"positive_is": look.roles.positive_is},
+        details={"statistical": {"positive": positive}},
+        groups=zip(rows["attribute"], rows["group"]),
+    )
+
+
+def _document(
+    store: Store,
+    look: Look,
+    rows: Rows,
+    causes: list[dict[str, Any]],
+    words: Words,
+    asked: Mapping[str, Any],
+    *,
+    missing: int,
+    level: float,
+    seed: int,
+    arguments: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """The look as one plain document."""
+    results = list(rows)
+    alarms = []
+    for alarm in look.alarms:
+        mine = [c for c in causes if c["alarm"] == alarm.stored.id]
+        said = {
+            "headline": alarm_headline(alarm, look, words),
+            "detail": alarm_detail(alarm, look, mine, words),
+            "next": what_to_do(alarm, look, str(store.path)) if alarm.stored.open else None,
+        }
+        alarms.append(
+            {"id": alarm.stored.id, **current(alarm, look), **said, "by": alarm.stored.who,
+             "why": alarm.stored.why, "at": alarm.stored.at}
+        )  # fmt: skip
+    notes = list(look.notes)
+    if missing:
+        notes.append(f"{missing:,} rows without a time belong to no period and were left out.")
+    if store.revisions():
+        notes.append(f"{store.revisions()} judged periods were replaced; the old ones are kept.")
+    return {
+        "schema": SCHEMA,
+        "made": {
+            "at": datetime.now(UTC).isoformat(timespec="seconds"), "version": __version__,
+            "level": level, "seed": seed, "arguments": dict(arguments or {}),
+        },
+        "data": {
+            "store": str(store.path), **{k: v for k, v in store.about.items() if k != "schema"},
+            "rows": sum(stored.rows for stored in look.periods), "without_time": missing,
+        },
+        "charter": asked["charter"],
+        "settings": {k: v for k, v in asked.items() if k != "charter"},
+        "periods": _periods(look),
+        "results": results,
+        "alarms": alarms,
+        "causes": causes,
+        "movements": movements(causes, words),
+        "series": shown_series(look),
+        "sequences": len(look.sequences),
+        "notes": notes,
+        "tag": tag(look),
+        "headline": headline(look, results, words),
+        "summary": summary(look),
+        "verdict": look.verdict,
+        "exceeds": look.exceeds,
+    }  # fmt: skip
+
+
+def _periods(look: Look) -> list[dict[str, Any]]:
+    """Every period: when, how many rows, whether it is judged, and whose truth is missing."""
+    of = {place: run.number for run in look.sequences for place in run.places}
+    found = []
+    for place, (stored, state) in enumerate(zip(look.periods, look.states)):
+        unlabelled: dict[str, dict[str, float]] = {}
+        if look.roles.truth is not None:
+            for name, history in look.histories.items():
+                if name == "pairs":
+                    continue
+                shares = history.unlabelled()[place]
+                unlabelled[name] = {
+                    group: round(float(share), 6)
+                    for group, share in zip(history.groups, shares)
+                    if share == share
+                }
+        found.append(
+            {"period": stored.period.name, "start": stored.period.start.isoformat(),
+             "end": stored.period.end.isoformat(), "rows": stored.rows,
+             "fingerprint": stored.fingerprint, "sequence": of[place], "judged": state.judged,
+             "why": state.why, "unlabelled": unlabelled}
+        )  # fmt: skip
+    return found

@@ -1,0 +1,253 @@
+"""What a look says: the alarm that leads, why it moved, what to do and what cannot be told."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from evenhand.findings.limits import CANNOT_TELL, NOT_ASSESSED, OUTSIDE, WITHIN
+from evenhand.findings.sentences.rows import say_row
+from evenhand.findings.sentences.words import Words
+from evenhand.lenses.measures import CATALOGUE
+from evenhand.speech import agree, count_words, decimals, listed, opening, plural
+from evenhand.watching.by_lens import LOGARITHMIC
+from evenhand.watching.look import Look, OpenAlarm, alarm_document
+from evenhand.watching.periods import Period, read_period
+
+TAGS = {
+    OUTSIDE: "Gap found",
+    WITHIN: "Nothing outside limits",
+    CANNOT_TELL: "Cannot tell",
+    NOT_ASSESSED: "Not assessed",
+}
+Row = Mapping[str, Any]
+
+
+def headline(look: Look, rows: Sequence[Row], words: Words) -> str:
+    """What leads: an open alarm of a change, of a limit, what is outside, or that nothing is."""
+    alarms = sorted(look.open_alarms, key=_rank)
+    if alarms:
+        return alarm_headline(alarms[0], look, words)
+    outside = [row for row in rows if row["verdict"] == OUTSIDE]
+    if outside:
+        worst = max(outside, key=lambda row: abs(row["value"]))
+        return f"On average so far, {_lowered(say_row(worst, words).headline)}."
+    every = look.periods[0].period.every if look.periods else "period"
+    looks = plural(len(look.places), every)
+    if not look.places:
+        return "Nothing is judged yet."
+    if any(row["verdict"] == CANNOT_TELL for row in rows):
+        open_ = [row for row in rows if row["verdict"] == CANNOT_TELL]
+        return (
+            f"After {looks} no alarm is open, and {count_words(len(open_))} of "
+            f"{plural(len(rows), 'comparison')} the data cannot settle yet."
+        )
+    if all(row["verdict"] == NOT_ASSESSED for row in rows):
+        return f"After {looks} no alarm is open; no limits are set, so nothing is judged."
+    return f"After {looks} no alarm is open and nothing lies outside its limit."
+
+
+def _rank(alarm: OpenAlarm) -> tuple[int, float, int]:
+    """The alarm that leads: a change before a limit, the most evident first."""
+    now = alarm.now
+    sure = 0.0 if now is None else abs(now.size) / max(now.high - now.low, 1e-12)
+    return (0 if alarm.stored.detector == "change" else 1, -sure, alarm.stored.id)
+
+
+def alarm_headline(alarm: OpenAlarm, look: Look, words: Words) -> str:
+    """Since when who is treated how, with its numbers."""
+    document = current(alarm, look)
+    since = _period(document["onset"], look).spoken
+    row = _row(alarm, look, document["after"])
+    return f"Since {since}, {_lowered(say_row(row, words).headline)}."
+
+
+def alarm_detail(alarm: OpenAlarm, look: Look, causes: Sequence[Row], words: Words) -> str:
+    """Before and after, how sure the date is, and what moved it."""
+    document = current(alarm, look)
+    unit = _unit(document["measure"])
+    parts = []
+    size, low, high = document["size"], document["low"], document["high"]
+    onset = _period(document["onset"], look)
+    first, last = (_period(document[f"onset_{end}"], look) for end in ("low", "high"))
+    if alarm.stored.detector == "change" and document["before"] is not None:
+        parts.append(f"Before it was {_amount(document['before'], unit)}.")
+        if document["measure"] in LOGARITHMIC:
+            moved = f"It became {_amount(size, unit)} times that ({_plain_ends(low, high, unit)})"
+        else:
+            what = "The gap" if document["reference"] else "It"
+            moved = (
+                f"{what} {'grew' if size > 0 else 'fell'} by {_amount(abs(size), unit)} "
+                f"({_ends(size, low, high, unit)})"
+            )
+        parts.append(
+            f"{moved} since {onset.spoken}{_doubt(first, last)}{cause_clause(causes, size, unit)}."
+        )
+    else:
+        parts.append(
+            f"It has been {_amount(size, unit)} on average since {onset.spoken} "
+            f"({_plain_ends(low, high, unit)}){_doubt(first, last)}."
+        )
+    band = alarm.judged.stream.band if alarm.judged else None
+    if band is not None:
+        parts.append(f"Agreed: {_band(band, unit)}.")
+    return " ".join(parts)
+
+
+def cause_clause(causes: Sequence[Row], size: float, unit: str) -> str:
+    """The parts that matter, largest first, as the sentence goes on after the movement."""
+    total = [c for c in causes if c["stratum"] is None and c["part"] != "total"]
+    if not total:
+        return ""
+    large = sorted(total, key=lambda c: -abs(c["value"]))
+    shown = [c for c in large if abs(c["value"]) >= 0.05 * max(abs(size), 1e-12)][:4]
+    said = []
+    for cause in shown:
+        sign = "" if cause["value"] * size > 0 else "−"
+        said.append(f"{sign}{_bare(abs(cause['value']), unit)} because {cause['words']}")
+    return f": {listed(said)}" if said else ""
+
+
+def movements(causes: Sequence[Row], words: Words) -> list[str]:
+    """What moved each gap that somebody asked about, in a sentence each."""
+    found = []
+    for total in causes:
+        if total["alarm"] is not None or total["part"] != "total":
+            continue
+        same = ("alarm", "measure", "class", "group", "reference", "attribute")
+        mine = [c for c in causes if all(c[name] == total[name] for name in same)]
+        unit, size = _unit(total["measure"]), total["value"]
+        who = words.people(total["attribute"], total["group"])
+        if total["reference"] is not None:
+            who += f" against {words.people(total['attribute'], total['reference'])}"
+        label = CATALOGUE[total["measure"]].label
+        if total["measure"] in LOGARITHMIC:
+            label = f"logarithm of the {label}"
+        found.append(
+            opening(
+                f"{label}, {who}: moved by {_amount(size, unit)} "
+                f"({_plain_ends(total['low'], total['high'], unit)})"
+                f"{cause_clause(mine, size, unit)}."
+            )
+        )
+    return found
+
+
+def what_to_do(alarm: OpenAlarm, look: Look, store: str) -> str:
+    """What an open alarm asks for."""
+    onset = _period(current(alarm, look)["onset"], look)
+    return (
+        f"Look at what changed in {onset.dated}; answer with: evenhand alarms {store} "
+        f"--acknowledge {alarm.stored.id} --by … --why …"
+    )
+
+
+def current(alarm: OpenAlarm, look: Look) -> dict[str, Any]:
+    """An alarm as plain values: as it looks now, or as it was raised where that is all there is."""
+    if alarm.now is None or alarm.judged is None:
+        return alarm.stored.document
+    return alarm_document(alarm.now, alarm.judged, look.periods)
+
+
+def stream_sentence(row: Row, words: Words) -> str:
+    """One comparison as it stands on average so far."""
+    return say_row(row, words).line
+
+
+def _row(alarm: OpenAlarm, look: Look, value: float) -> dict[str, Any]:
+    """The row of an alarm's comparison with the gap since its onset."""
+    key = alarm.key
+    document = current(alarm, look)
+    return {
+        **dict.fromkeys(
+            ("stratum", "labeler", "norm", "undefined", "set_low", "set_high", "limit_low",
+             "limit_high", "no_interval", "method", "rule", "p", "p_adjusted")
+        ),
+        "lens": key.lens, "measure": key.measure, "class": key.class_,
+        "attribute": key.attribute, "group": key.group, "reference": key.reference,
+        "value": value, "low": document["after_low"], "high": document["after_high"],
+        "family_low": document["after_low"], "family_high": document["after_high"],
+        "n": 1000, "n_reference": 1000,
+        "verdict": NOT_ASSESSED, "period": document["onset"],
+    }  # fmt: skip
+
+
+def _lowered(text: str) -> str:
+    """A sentence's start as it goes on after a comma; what is in capitals stays so."""
+    head = text.split(" ", 1)[0]
+    return text if head.isupper() and len(head) > 1 else text[:1].lower() + text[1:]
+
+
+def _period(name: str, look: Look) -> Period:
+    every = look.periods[0].period.every
+    found = read_period(name, every=every)
+    assert found is not None
+    return found
+
+
+def _unit(measure: str) -> str:
+    """Points for differences between shares, else plain numbers."""
+    record = CATALOGUE[measure]
+    return "points" if record.low in (-1, 0) and record.high == 1 else ""
+
+
+def _amount(value: float, unit: str) -> str:
+    if not unit:
+        return f"{value:.2f}".replace("-", "−")
+    text = f"{100 * value:.1f}".replace("-", "−")
+    text = text.removesuffix(".0")
+    return f"{text} {'point' if text == '1' else 'points'}"
+
+
+def _bare(value: float, unit: str) -> str:
+    return _amount(value, unit).removesuffix(" points").removesuffix(" point")
+
+
+def _ends(size: float, low: float, high: float, unit: str) -> str:
+    """An interval of a movement's size, from the smaller to the larger."""
+    ends = sorted((low, high)) if size > 0 else sorted((-low, -high))
+    return _plain_ends(ends[0], ends[1], unit)
+
+
+def _plain_ends(low: float, high: float, unit: str) -> str:
+    if not unit:
+        return f"{low:.2f} to {high:.2f}".replace("-", "−")
+    places = decimals(low, high)
+    return f"{100 * low:.{places}f} to {100 * high:.{places}f}".replace("-", "−")
+
+
+def _doubt(first: Period, last: Period) -> str:
+    """How sure the date is: nothing where it is one period."""
+    return "" if first == last else f" (between {first.spoken} and {last.spoken})"
+
+
+def _band(band: tuple[float, float], unit: str) -> str:
+    low, high = band
+    if low == -high:
+        return f"within {_amount(high, unit)}"
+    return f"{_bare(low, unit)} to {_amount(high, unit)}"
+
+
+def tag(look: Look) -> str:
+    """The tag above the headline: an open alarm, or the verdict."""
+    alarms = sorted(look.open_alarms, key=_rank)
+    if not alarms:
+        return TAGS[look.verdict]
+    first = alarms[0].stored
+    raised = Period(every=look.periods[0].period.every, number=first.raised)
+    return f"Alarm {first.id}, open since {raised.spoken}"
+
+
+def summary(look: Look) -> str:
+    """How many periods, until when, and how many alarms are open."""
+    if not look.periods:
+        return "no periods yet"
+    every, last = look.periods[0].period.every, look.periods[-1].period
+    count = len(look.open_alarms)
+    alarms = (
+        f"{count_words(count)} {agree(count, 'alarm', 'alarms')} open"
+        if count
+        else ("no alarm open")
+    )
+    end = last.end
+    return opening(
+        f"{plural(len(look.periods), every)} to {end.day} {end:%B} {end.year} · {alarms}"
+    )

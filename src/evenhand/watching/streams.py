@@ -1,0 +1,534 @@
+"""What is watched: for each measure, class and group, its counts period by period.
+
+Counts are read from a period's tally set once and kept in the store as a small array, so that a
+store of ten years is read as quickly as one of ten weeks.
+"""
+
+import json
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from evenhand.decisions.labels import MISSING, OVERALL, REST, ordered
+from evenhand.decisions.roles import Attribute, Roles
+from evenhand.decisions.tallies.sets import Tallies, table_name
+from evenhand.decisions.tally import Tally
+from evenhand.errors import UsageError, nearest
+from evenhand.findings.limits import Limit
+from evenhand.lenses.counterfactual.pairs import pair_table, paired_gaps
+from evenhand.lenses.measures import CATALOGUE, cells_of, counted_rates, look_up
+from evenhand.lenses.scope import choose_reference
+from evenhand.lenses.statistical.confusion import confusion
+from evenhand.stats.estimate import FloatArray
+from evenhand.watching.store import Store, StoredPeriod
+
+PAIRED = ("selection_rate", "true_positive_rate", "false_positive_rate")
+_PAIRED_PREFIX = "counterfactual_"
+# Measures of these lenses are watched by what their lens says of each period and of all.
+LENS_MEASURES = {
+    "thresholds": ("implied_threshold", "implied_threshold_gap", "cost_ratio", "cost_ratio_ratio"),
+    "labelers": ("criterion_gap", "separation_gap", "cost_ratio_ratio"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """A measure that is watched: its limit, if any, and whether detectors look at it."""
+
+    measure: str
+    limits: tuple[Limit, ...] = ()
+    detected: bool = True
+
+    def band(self, attribute: str | None, group: str | None) -> tuple[float, float] | None:
+        """The band that holds for a group, the last one given that speaks of it."""
+        found = None
+        for limit in self.limits:
+            if limit.group in (None, group) and limit.attribute in (None, attribute):
+                found = (limit.low, limit.high)
+        return None if found is None or not np.isfinite(found).all() else found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """Which number a stream is of."""
+
+    lens: str
+    measure: str
+    class_: str | None
+    attribute: str | None
+    group: str | None
+    reference: str | None
+
+    @property
+    def text(self) -> str:
+        """The key as one text, for the store."""
+        return json.dumps([self.lens, self.measure, self.class_, self.attribute, self.group,
+                           self.reference], ensure_ascii=False)  # fmt: skip
+
+    @classmethod
+    def of(cls, text: str) -> "Key":
+        """The key that a text stands for."""
+        lens, measure, class_, attribute, group, reference = json.loads(text)
+        return cls(
+            lens=lens, measure=measure, class_=class_, attribute=attribute, group=group,
+            reference=reference,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """A number over the periods of one sequence.
+
+    `places` says which period each column ends in: a period in which a side has no cases is
+    carried into the next. `counts` are, for `rates`, hits and cases of the group and of the
+    reference; for `pairs`, pairs gained, lost and all; for what a lens says (`normal`,
+    `labelers`) values, their errors, n and the reference's n. `whole` is what all periods
+    together say then, and `looks` how many they are.
+    """
+
+    key: Key
+    watched: Watched
+    counts: FloatArray
+    places: tuple[int, ...]
+    kind: str = "rates"
+    whole: tuple[float, float, float, float] | None = None
+    looks: int = 0
+    logarithmic: bool = False
+
+    @property
+    def paired(self) -> bool:
+        """Whether it compares two decisions on the same rows."""
+        return self.kind == "pairs"
+
+    @property
+    def band(self) -> tuple[float, float] | None:
+        """The band agreed on for it, on the scale on which it varies."""
+        found = self.watched.band(self.key.attribute, self.key.group)
+        if found is None or not self.logarithmic:
+            return found
+        return (float(np.log(found[0])), float(np.log(found[1]))) if found[0] > 0 else None
+
+    @property
+    def sizes(self) -> tuple[FloatArray, FloatArray | None]:
+        """Cases of the group and of the reference by column; pairs have one number."""
+        if self.kind == "rates":
+            return self.counts[1], self.counts[3]
+        return self.counts[2], None if self.paired else self.counts[3]
+
+    def shown(self, value: Any) -> Any:
+        """A value on the scale on which people see it."""
+        return np.exp(value) if self.logarithmic else value
+
+
+def choose_measures(
+    limits: Iterable[Limit], named: Iterable[str], *, has_truth: bool, has_pairs: bool
+) -> tuple[list[Watched], list[str]]:
+    """The measures to watch, and sentences on limits that cannot be watched.
+
+    Those with a limit and those named get detectors; where there are neither, the usual gaps are
+    shown without.
+
+    Examples:
+        >>> found, _ = choose_measures([], ["selection_rate_gap"], has_truth=True, has_pairs=False)
+        >>> [(one.measure, one.detected) for one in found]
+        [('selection_rate_gap', True)]
+        >>> found, _ = choose_measures([], [], has_truth=False, has_pairs=False)
+        >>> [(one.measure, one.detected) for one in found]
+        [('selection_rate_gap', False)]
+    """
+    known = watchable()
+    asked: dict[str, list[Limit]] = {name: [] for name in check_measures(named)}
+    notes = []
+    for limit in limits:
+        if limit.measure in known:
+            asked.setdefault(limit.measure, []).append(limit)
+        else:
+            instead = f" Set one on {limit.measure.rpartition('_')[0]}_gap." * (
+                f"{limit.measure.rpartition('_')[0]}_gap" in known
+            )
+            notes.append(f"The limit on {limit.measure} is not watched.{instead}")
+    if asked:
+        return [Watched(measure=m, limits=tuple(held)) for m, held in asked.items()], notes
+    usual = ["selection_rate_gap"]
+    if has_truth:
+        usual += ["true_positive_rate_gap", "false_positive_rate_gap"]
+    if has_pairs:
+        usual += [f"{_PAIRED_PREFIX}selection_rate_gap"]
+    return [Watched(measure=m, detected=False) for m in usual], notes
+
+
+def check_measures(named: Iterable[str]) -> list[str]:
+    """The measures that somebody names, refused where one cannot be watched."""
+    known, given = watchable(), list(named)
+    for name in given:
+        if name not in known:
+            look_up(name)
+            raise UsageError(
+                f"measure={name!r} cannot be watched.{nearest(name, known)} Watched can be gaps "
+                f"of rates, such as {known[0]}, counterfactual gaps, implied thresholds, cost "
+                "ratios and the labelers' criterion and separation."
+            )
+    return given
+
+
+def watchable() -> list[str]:
+    """Every measure that can be watched."""
+    rates = [f"{rate}_gap" for rate in counted_rates() if f"{rate}_gap" in CATALOGUE]
+    pairs = [f"{_PAIRED_PREFIX}{rate}_gap" for rate in PAIRED]
+    return [*rates, *pairs, *dict.fromkeys(m for ms in LENS_MEASURES.values() for m in ms)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cells:
+    """Counts of one period by (group, class, …).
+
+    For rates the rest is the truth's state and whether the class was decided, and the last group
+    is of rows that name none; weighted rows count as many as would vary as much. For pairs the
+    groups are pairs of values, and the rest is the rate, and pairs gained, lost and all.
+    """
+
+    groups: tuple[str, ...]
+    classes: tuple[str, ...]
+    positive: str | None
+    counts: FloatArray
+
+    def packed(self) -> bytes:
+        """The counts as few bytes.
+
+        Examples:
+            >>> cells = Cells(groups=("f",), classes=("1",), positive="1",
+            ...               counts=np.arange(6.0).reshape(1, 1, 3, 2))
+            >>> bool((Cells.unpacked(cells.packed()).counts == cells.counts).all())
+            True
+        """
+        whole = np.rint(self.counts)
+        kind = "<i8" if np.array_equal(whole, self.counts) else "<f8"
+        head = [self.groups, self.classes, self.positive, self.counts.shape, kind]
+        text = json.dumps(head, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        body = self.counts.astype(kind).tobytes()
+        return zlib.compress(len(text).to_bytes(4, "little") + text + body)
+
+    @classmethod
+    def unpacked(cls, content: bytes) -> "Cells":
+        """The counts that `packed` made."""
+        raw = zlib.decompress(content)
+        size = int.from_bytes(raw[:4], "little")
+        head = json.loads(raw[4 : 4 + size].decode("utf-8", "surrogatepass"))
+        groups, classes, positive, shape, kind = head
+        body = np.frombuffer(raw, kind, offset=4 + size).astype(np.float64)
+        return cls(
+            groups=tuple(groups), classes=tuple(classes), positive=positive,
+            counts=body.reshape(shape),
+        )  # fmt: skip
+
+
+def read_cells(tallies: Tallies, attribute: Attribute, *, labels: Iterable[str] = ()) -> Cells:
+    """The counts of a period's tally set for an attribute; `labels` are all classes there are."""
+    tally = _with_unknown(tallies.table(table_name("counts", attribute.name)))
+    tally = tally.without("cluster", "stratum")
+    for key in ("truth", "decision"):
+        if key in tally.labels and (tally.labels[key] or key == "decision"):
+            tally = tally.relabel(key, ordered({*tally.labels[key], *labels}))
+    found = confusion(tally, tallies.roles)
+    counts = found.sums["n"][0]
+    weight = "reviewed" if "reviewed" in found.sums else "weight"
+    if weight in found.sums:
+        total, squares = found.sums[weight][0], found.sums[f"{weight}2"][0]
+        with np.errstate(all="ignore"):
+            scale = total.sum(axis=(-1, -2)) / squares.sum(axis=(-1, -2))
+        counts = total * np.nan_to_num(scale)[..., None, None]
+    return Cells(groups=found.groups, classes=found.classes, positive=found.positive, counts=counts)
+
+
+def read_pairs(tallies: Tallies, attribute: Attribute | None) -> Cells:
+    """Pairs gained, lost and all by (value|reference, class, rate) of a period's tally set."""
+    name = table_name("pairs", *([attribute.name] if attribute else []))
+    values = ordered(tallies.roles.counterfactual)
+    table = pair_table(tallies.table(name).without("cluster"), tallies.roles, values)
+    by_rate = []
+    for rate in PAIRED:
+        gaps = paired_gaps(table, rate)
+        by_rate.append(np.stack([gaps.gained[0], gaps.lost[0], gaps.n[0]], axis=-1))
+    return Cells(
+        groups=tuple(f"{table.values[a]}|{table.values[b]}" for a, b in table.pairs),
+        classes=table.classes,
+        positive=table.positive,
+        counts=np.nan_to_num(np.stack(by_rate, axis=-2)),
+    )
+
+
+def class_labels(sets: Iterable[Tallies]) -> set[str]:
+    """Every class that any of these sets names, in the truth or in a decision."""
+    found: set[str] = set()
+    for tallies in sets:
+        for name, tally in tallies.tables.items():
+            if name.startswith("counts/"):
+                for key in ("truth", "decision"):
+                    found.update(tally.labels.get(key, ()))
+        if tallies.roles.positive is not None:
+            found.add(tallies.roles.positive)
+    return found
+
+
+def _with_unknown(tally: Tally) -> Tally:
+    """The tally with rows that name no group under a name of their own, the last one."""
+    known = [name for name in tally.labels["group"] if name != MISSING]
+    labels = (*known, MISSING)
+    place = {name: i for i, name in enumerate(labels)}
+    moved = np.array([place[name] for name in tally.labels["group"]] + [len(known)], dtype=np.int64)
+    return Tally(
+        labels={**tally.labels, "group": labels},
+        codes={**tally.codes, "group": moved[tally.codes["group"]]},
+        sums=tally.sums,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """Counts of all periods of a store by (period, group, class, …), groups and classes aligned."""
+
+    groups: tuple[str, ...]
+    classes: tuple[str, ...]
+    positive: str | None
+    counts: FloatArray
+
+    @classmethod
+    def of(cls, cells: Sequence[Cells]) -> "History":
+        """The counts of periods side by side; what a period does not name counts nothing there."""
+        groups = ordered({name for each in cells for name in each.groups if name != MISSING})
+        if any(MISSING in each.groups for each in cells):
+            groups = [*groups, MISSING]
+        positive = next((each.positive for each in cells if each.positive is not None), None)
+        named = {name for each in cells for name in each.classes if not name.startswith("not:")}
+        classes = ordered(named) or ["1"]
+        first = cells[0]
+        if (
+            list(first.classes) == classes
+            and list(first.groups) == groups
+            and all((each.classes, each.groups) == (first.classes, first.groups) for each in cells)
+        ):
+            counts = np.stack([each.counts for each in cells])
+            return cls(
+                groups=tuple(groups), classes=tuple(classes), positive=positive, counts=counts
+            )
+        counts = np.zeros((len(cells), len(groups), len(classes), *cells[0].counts.shape[2:]))
+        for i, each in enumerate(cells):
+            rows = [groups.index(name) for name in each.groups]
+            if counts.shape[-2:] == (3, 2):
+                # A class that a period does not name is another class of all its rows.
+                states = each.counts[:, 0].sum(axis=-1)
+                counts[i, rows, :, 0, 0] = (states[:, 0] + states[:, 1])[:, None]
+                counts[i, rows, :, 2, 0] = states[:, 2][:, None]
+            for j, name in enumerate(each.classes):
+                if name in classes:
+                    counts[i, rows, classes.index(name)] = each.counts[:, j]
+        return cls(groups=tuple(groups), classes=tuple(classes), positive=positive, counts=counts)
+
+    @property
+    def watched_classes(self) -> list[int]:
+        """The classes that are watched: of two the positive one, whose mirror the other is."""
+        if self.positive in self.classes:
+            return [self.classes.index(str(self.positive))]
+        return list(range(len(self.classes)))
+
+    def hits_and_cases(self, rate: str) -> tuple[FloatArray, FloatArray]:
+        """Hits and cases of a rate by (period, group, class)."""
+        hits, cases = cells_of(rate).masks
+        axes = ([-2, -1], [0, 1])
+        return np.tensordot(self.counts, hits, axes), np.tensordot(self.counts, cases, axes)
+
+    def unlabelled(self) -> FloatArray:
+        """The share of rows without a truth by (period, group); NaN where there are no rows."""
+        table = self.counts[:, :, 0]
+        with np.errstate(all="ignore"):
+            return np.asarray(table[:, :, 2].sum(axis=-1) / table.sum(axis=(-1, -2)))
+
+
+def load_history(
+    store: Store,
+    periods: Sequence[StoredPeriod],
+    held: Mapping[int, Cells],
+    read: Callable[[Tallies], Cells],
+) -> tuple[History | None, dict[int, bytes]]:
+    """The counts of all periods, those that are not kept yet read from tally sets; and these."""
+    new = {stored.id: read(store.tallies(stored)) for stored in periods if stored.id not in held}
+    cells = [new[stored.id] if stored.id in new else held[stored.id] for stored in periods]
+    packed = {place: each.packed() for place, each in new.items()}
+    return (History.of(cells) if cells else None), packed
+
+
+def reference_group(history: History, roles: Roles, attribute: str) -> str:
+    """The group that others are compared with: the one asked for, or the largest."""
+    groups = tuple(name for name in history.groups if name != MISSING)
+    sizes = history.counts[:, : len(groups), 0].sum(axis=(0, 2, 3))
+    return choose_reference(groups, sizes, roles.reference.get(attribute))
+
+
+def rate_streams(
+    history: History,
+    watched: Sequence[Watched],
+    *,
+    attribute: str,
+    roles: Roles,
+    places: Sequence[int],
+) -> list[Stream]:
+    """Streams of rate gaps over these periods, for every class and group but the reference."""
+    reference = reference_group(history, roles, attribute)
+    groups = [name for name in history.groups if name not in (reference, MISSING)]
+    chosen = list(places)
+    found = []
+    for one in watched:
+        rate = CATALOGUE[one.measure].base
+        if rate not in counted_rates() or one.measure != f"{rate}_gap":
+            continue
+        hits, cases = (part[chosen] for part in history.hits_and_cases(str(rate)))
+        for c in history.watched_classes:
+            for group in groups:
+                mine = history.groups.index(group)
+                k2, n2 = _reference_counts(hits, cases, history, reference, mine, c)
+                counts = np.stack([hits[:, mine, c], cases[:, mine, c], k2, n2])
+                key = Key(
+                    lens="statistical", measure=one.measure, class_=history.classes[c],
+                    attribute=attribute, group=group, reference=reference,
+                )  # fmt: skip
+                found.append(_carried(key, one, counts, chosen, (1, 3)))
+    return [stream for stream in found if stream.places]
+
+
+def _reference_counts(
+    hits: FloatArray, cases: FloatArray, history: History, reference: str, mine: int, c: int
+) -> tuple[FloatArray, FloatArray]:
+    """Hits and cases of what a group is compared with: a group, the rest, or everybody."""
+    if reference not in (REST, OVERALL):
+        other = history.groups.index(reference)
+        return hits[:, other, c], cases[:, other, c]
+    known = [i for i, name in enumerate(history.groups) if name != MISSING]
+    # Everybody has the group's own cases among them: the gap to the rest is what varies.
+    rest = [i for i in known if i != mine]
+    return hits[:, rest, c].sum(axis=1), cases[:, rest, c].sum(axis=1)
+
+
+def pair_streams(
+    history: History, watched: Sequence[Watched], *, attribute: str | None, places: Sequence[int]
+) -> list[Stream]:
+    """Streams of counterfactual gaps over these periods, for every pair of values and class."""
+    chosen = list(places)
+    found = []
+    for one in watched:
+        rate = one.measure.removeprefix(_PAIRED_PREFIX).removesuffix("_gap")
+        if not one.measure.startswith(_PAIRED_PREFIX) or rate not in PAIRED:
+            continue
+        for c in history.watched_classes:
+            for g, pair in enumerate(history.groups):
+                counts = history.counts[chosen, g, c, PAIRED.index(rate)].T
+                value, _, reference = pair.partition("|")
+                key = Key(
+                    lens="counterfactual", measure=one.measure, class_=history.classes[c],
+                    attribute=attribute, group=value, reference=reference,
+                )  # fmt: skip
+                found.append(_carried(key, one, counts, chosen, (2,), kind="pairs"))
+    return [stream for stream in found if stream.places]
+
+
+def _carried(
+    key: Key,
+    watched: Watched,
+    counts: FloatArray,
+    places: Sequence[int],
+    needed: Sequence[int],
+    *,
+    kind: str = "rates",
+) -> Stream:
+    """The stream with periods that lack a side's cases carried into the next; the last waits."""
+    if (counts[list(needed)] > 0).all():
+        return Stream(key=key, watched=watched, counts=counts, places=tuple(places), kind=kind)
+    starts, ends, first = [], [], 0
+    waiting = [0.0] * len(needed)
+    for i, values in enumerate(zip(*(counts[row].tolist() for row in needed))):
+        waiting = [held + value for held, value in zip(waiting, values)]
+        if min(waiting) > 0:
+            starts.append(first)
+            ends.append(places[i])
+            first, waiting = i + 1, [0.0] * len(needed)
+    held = np.zeros((len(counts), 0))
+    if starts:
+        held = np.add.reduceat(counts[:, :first], starts, axis=1)
+    return Stream(key=key, watched=watched, counts=held, places=tuple(ends), kind=kind)
+
+
+def hidden_bounds(history: History, stream: Stream) -> tuple[float, float] | None:
+    """How far the gap of all rows together could lie if rows without a group had one.
+
+    At the extremes every such hit belongs to one side and every other to the other side.
+
+    Examples:
+        >>> counts = np.zeros((1, 3, 1, 3, 2))
+        >>> counts[0, :, 0, 2] = [[80, 20], [90, 10], [5, 5]]
+        >>> history = History(groups=("f", "m", MISSING), classes=("1",), positive="1",
+        ...                   counts=counts)
+        >>> watched = Watched(measure="selection_rate_gap")
+        >>> stream = rate_streams(history, [watched], attribute="sex",
+        ...                       roles=Roles(reference={"sex": "m"}), places=[0])[0]
+        >>> [round(bound, 3) for bound in hidden_bounds(history, stream)]
+        [0.048, 0.143]
+    """
+    if MISSING not in history.groups or stream.kind != "rates":
+        return None
+    rate = str(CATALOGUE[stream.key.measure].base)
+    hits, cases = (part.sum(axis=0) for part in history.hits_and_cases(rate))
+    c = history.classes.index(str(stream.key.class_))
+    last = history.groups.index(MISSING)
+    yes, no = hits[last, c], cases[last, c] - hits[last, c]
+    if not yes + no:
+        return None
+    k1, n1, k2, n2 = stream.counts.sum(axis=1)
+    low = k1 / (n1 + no) - (k2 + yes) / (n2 + yes)
+    high = (k1 + yes) / (n1 + yes) - k2 / (n2 + no)
+    return float(low), float(high)
+
+
+def unlabelled_bounds(history: History, stream: Stream) -> tuple[float, float] | None:
+    """How far the gap of all rows together could lie once every row has a truth.
+
+    Of rows decided alike, all may turn out to be so or all not: the ends lie at such corners.
+
+    Examples:
+        >>> counts = np.zeros((1, 2, 1, 3, 2))
+        >>> counts[0, :, 0, 1] = [[20, 80], [20, 80]]
+        >>> counts[0, 0, 0, 2] = [10, 0]
+        >>> history = History(groups=("f", "m"), classes=("1",), positive="1", counts=counts)
+        >>> stream = rate_streams(history, [Watched(measure="true_positive_rate_gap")],
+        ...                       attribute="sex", roles=Roles(reference={"sex": "m"}),
+        ...                       places=[0])[0]
+        >>> [round(bound, 3) for bound in unlabelled_bounds(history, stream)]
+        [-0.073, 0.0]
+    """
+    if stream.kind != "rates" or stream.key.reference not in history.groups:
+        return None
+    rate = cells_of(str(CATALOGUE[stream.key.measure].base))
+    if not rate.needs_truth:
+        return None
+    c = history.classes.index(str(stream.key.class_))
+    ends = []
+    for group in (str(stream.key.group), str(stream.key.reference)):
+        table = history.counts[:, history.groups.index(group), c].sum(axis=0)
+        ends.append(_corners(table, rate.masks))
+    (low, high), (low_reference, high_reference) = ends
+    return low - high_reference, high - low_reference
+
+
+def _corners(table: FloatArray, masks: Any) -> tuple[float, float]:
+    """The least and the most a rate can be, wherever rows without a truth belong."""
+    hits, cases = (np.asarray(mask)[:2] for mask in masks)
+    values = []
+    for states in product((0, 1), repeat=2):
+        known = table[:2].copy()
+        for decided, state in enumerate(states):
+            known[state, decided] += table[2, decided]
+        n = (known * cases).sum()
+        values.append(float((known * hits).sum() / n) if n else float("nan"))
+    return min(values), max(values)

@@ -1,0 +1,492 @@
+"""Judging a sequence: the gap so far, whether it changed and since when, whether it is outside now.
+
+Everything holds over all looks together. A line that decides whether the evidence of a change is
+enough is drawn only where the evidence comes near any such line, and then kept.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from math import inf, log
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evenhand.findings.limits import CANNOT_TELL, NOT_ASSESSED, OUTSIDE, WITHIN
+from evenhand.stats.alarm_lines import NOISE, OPEN_HORIZON, SERIES, change_lines, normal_lines
+from evenhand.stats.estimate import FloatArray, critical
+from evenhand.stats.sequential import (
+    BURN_IN,
+    FEWEST_EVENTS,
+    Onsets,
+    best_tau,
+    betting_evidence,
+    between_upper,
+    between_variance,
+    change_evidence,
+    discounted,
+    gap_so_far,
+    half_width,
+    limit_evidence,
+    paired_gap_so_far,
+    two_rates_evidence,
+)
+from evenhand.watching.streams import Stream
+
+CHANGE, LIMIT = "change", "limit"
+ESTIMATED, NONE = "estimated", "none"
+# A line from null series needs this many of them above it; below that share it is raised by the
+# logarithm of what is missing, which is enough: the evidence exceeds c at most once in c.
+FEWEST_ABOVE = 200
+# Lines over longer sequences are drawn from fewer series.
+MOST_LOOKS, FEWER_SERIES = 104, 4_000
+ROUGH_SERIES, ROUGH_EVERY = 4_000, 13
+# Looks after the first that comes near a line whose lines are drawn with it.
+_AHEAD = 4
+# How far below the least that a line can be evidence must lie for it not to be drawn.
+SLACK = 0.5
+# The share of the evidence that the onsets named together have.
+SURE = 0.9
+_GAPS = 9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How sequences are judged."""
+
+    level: float = 0.95
+    horizon: int | None = None
+    between: str = ESTIMATED
+    seed: int = 0
+    series: int = SERIES
+
+    @property
+    def alpha(self) -> float:
+        """How often anything at all may be claimed falsely, for each of the three questions."""
+        return 1 - self.level
+
+    def planned(self, looks: int) -> int | None:
+        """The horizon, while it is not over."""
+        return self.horizon if self.horizon and looks <= self.horizon else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers:
+    """A stream's numbers by column: each period's own gap, and all so far with its sequence.
+
+    `spread` is the error of a period's gap with the noise between periods, `upper` how large
+    that noise may be.
+    """
+
+    gaps: FloatArray
+    errors: FloatArray
+    spread: FloatArray
+    upper: FloatArray
+    value: FloatArray
+    error: FloatArray
+    ready: NDArray[np.bool_]
+    tau: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alarm:
+    """What a detector found at a look: columns count from the start of the stream.
+
+    `onset_low` and `onset_high` are the first and last of the onsets that have nine tenths of the
+    evidence, `sure` the share of the likeliest. `size` is the change, or the gap since the onset
+    for the detector of limits; `before` and `after` the gap on both sides of it.
+    """
+
+    detector: str
+    raised: int
+    onset: int
+    onset_low: int
+    onset_high: int
+    sure: float
+    size: float
+    low: float
+    high: float
+    before: float | None
+    after: float
+    after_error: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A stream with its numbers, its verdict at the last look, and the alarms that it raised."""
+
+    stream: Stream
+    numbers: Numbers
+    low: FloatArray
+    high: FloatArray
+    family_low: FloatArray
+    family_high: FloatArray
+    verdict: str
+    method: str
+    provisional: bool
+    alarms: tuple[Alarm, ...] = field(default_factory=tuple)
+
+
+def numbers_of(stream: Stream, settings: Settings) -> Numbers:
+    """The numbers of a stream at every look."""
+    if stream.kind in ("normal", "labelers"):
+        return _lens_numbers(stream, settings)
+    if stream.paired:
+        gained, lost, n = stream.counts
+        value, error = paired_gap_so_far(gained, lost, n)
+        total = np.cumsum(n)
+        # Without a pair that changed, nothing says that none ever would.
+        error = np.maximum(error, 1 / (total + 2))
+        gaps = (gained - lost) / n
+        moved = (np.cumsum(gained + lost) + 1) / (total + 2)
+        errors = np.sqrt(np.maximum(moved - value**2, 1 / (total + 2)) / n)
+        between = between_variance(gaps, errors)
+        enough = np.cumsum(gained + lost) >= FEWEST_EVENTS
+        ready = (np.arange(1, n.size + 1) >= BURN_IN) & enough
+        none = settings.between == NONE
+        return Numbers(
+            gaps=gaps,
+            errors=errors,
+            spread=errors if none else np.sqrt(errors**2 + between),
+            upper=np.zeros_like(gaps) if none else between_upper(gaps, errors),
+            value=value,
+            error=error,
+            ready=ready,
+            tau=_tau(stream.band, error, settings),
+        )
+    return rate_numbers([stream], settings)[0]
+
+
+def rate_numbers(streams: Sequence[Stream], settings: Settings) -> list[Numbers]:
+    """The numbers of rate gaps that have the same periods, all at once."""
+    found = gap_so_far(*np.stack([stream.counts for stream in streams], axis=1))
+    none = settings.between == NONE
+    spread = found.errors if none else found.spread
+    upper = np.zeros_like(spread) if none else between_upper(found.gaps, found.errors)
+    return [
+        Numbers(
+            gaps=found.gaps[i],
+            errors=found.errors[i],
+            spread=spread[i],
+            upper=upper[i],
+            value=found.value[i],
+            error=found.error[i],
+            ready=found.ready[i],
+            tau=_tau(stream.band, found.error[i], settings),
+        )
+        for i, stream in enumerate(streams)
+    ]
+
+
+def _lens_numbers(stream: Stream, settings: Settings) -> Numbers:
+    """The numbers of what a lens says by period; all periods together end them."""
+    gaps, errors = stream.counts[0], stream.counts[1]
+    none = settings.between == NONE or stream.kind == "labelers"
+    between = np.zeros_like(gaps) if none else between_variance(gaps, errors)
+    spread = np.sqrt(errors**2 + between)
+    weight = 1 / spread**2
+    value = np.cumsum(weight * gaps) / np.cumsum(weight)
+    error = 1 / np.sqrt(np.cumsum(weight))
+    if stream.whole is not None:
+        value = np.append(value[:-1], stream.whole[0])
+        error = np.append(error[:-1], max(stream.whole[1], error[-1] if not none else 0.0))
+    looks = np.arange(1, gaps.size + 1) + (stream.looks - gaps.size)
+    return Numbers(
+        gaps=gaps,
+        errors=errors,
+        spread=spread,
+        upper=np.zeros_like(gaps) if none else between_upper(gaps, errors),
+        value=value,
+        error=error,
+        ready=looks >= BURN_IN,
+        tau=_tau(stream.band, error, settings),
+    )
+
+
+def _tau(band: tuple[float, float] | None, error: FloatArray, settings: Settings) -> float:
+    """Where the sequence is narrowest: at the limit, else at the planned horizon."""
+    if band is not None and band[1] > band[0]:
+        return (band[1] - band[0]) / 2
+    at = min(BURN_IN, error.size)
+    planned = float(error[at - 1]) * (at / (settings.horizon or OPEN_HORIZON)) ** 0.5
+    return best_tau(planned, alpha=settings.alpha)
+
+
+def judge_stream(
+    stream: Stream,
+    *,
+    members: int,
+    settings: Settings,
+    start: int = 0,
+    since: int = 0,
+    detectors: Sequence[str] = (CHANGE, LIMIT),
+    lines: "LineBook | None" = None,
+    numbers: Numbers | None = None,
+) -> Judged:
+    """A stream judged at its last look, and the alarms of its looks from column `since` on.
+
+    `members` streams share α. Detectors look at the columns from `start` on, where an alarm that
+    was answered let them begin again.
+    """
+    numbers = numbers_of(stream, settings) if numbers is None else numbers
+    half, family = (
+        half_width(numbers.error, tau=numbers.tau, alpha=alpha)
+        for alpha in (settings.alpha, settings.alpha / members)
+    )
+    verdict, method, provisional = _verdict(stream, numbers, family, members, settings)
+    alarms = []
+    if stream.watched.detected:
+        book = lines if lines is not None else LineBook()
+        for detector in detectors:
+            if detector == CHANGE or stream.band is not None:
+                alarm = _first_alarm(
+                    detector, stream, numbers, members, settings, (start, since), book
+                )
+                alarms += [alarm] if alarm is not None else []
+    return Judged(
+        stream=stream,
+        numbers=numbers,
+        low=numbers.value - half,
+        high=numbers.value + half,
+        family_low=numbers.value - family,
+        family_high=numbers.value + family,
+        verdict=verdict,
+        method=method,
+        provisional=provisional,
+        alarms=tuple(alarms),
+    )
+
+
+def _verdict(
+    stream: Stream, numbers: Numbers, half: FloatArray, members: int, settings: Settings
+) -> tuple[str, str, bool]:
+    """The verdict on the average gap so far, how it came about, and whether it is provisional."""
+    method = "confidence sequence over all looks (normal mixture)"
+    band, looks = stream.band, max(numbers.value.size, stream.looks)
+    provisional = not numbers.ready[-1]
+    if band is None:
+        return NOT_ASSESSED, method, provisional
+    low, high = band
+    if provisional:
+        counted = stream.kind in ("rates", "pairs")
+        if counted and looks >= BURN_IN and _exactly_outside(stream, band, members, settings):
+            return OUTSIDE, "exact evidence over all looks, since events are rare", False
+        why = f"{looks} of {BURN_IN} periods" if looks < BURN_IN else "events are rare"
+        return CANNOT_TELL, f"{method}; provisional: {why}", True
+    value, width = numbers.value[-1], half[-1]
+    if value - width > high or value + width < low:
+        return OUTSIDE, method, False
+    inside = value - width >= low and value + width <= high
+    return (WITHIN if inside else CANNOT_TELL), method, False
+
+
+def _exactly_outside(
+    stream: Stream, band: tuple[float, float], members: int, settings: Settings
+) -> bool:
+    """Whether exact evidence rules out every gap within the band."""
+    needed = log(members / settings.alpha)
+    low, high = (min(max(end, -0.99), 0.99) for end in band)
+    for gap in np.linspace(low, high, _GAPS):
+        if stream.paired:
+            gained, lost, n = stream.counts.sum(axis=1)
+            found = float(betting_evidence(gained, lost, n, gap=float(gap)))
+        else:
+            found = float(two_rates_evidence(*stream.counts, gap=float(gap))[-1])
+        if found < needed:
+            return False
+    return True
+
+
+def _first_alarm(
+    detector: str,
+    stream: Stream,
+    numbers: Numbers,
+    members: int,
+    settings: Settings,
+    looks: tuple[int, int],
+    book: "LineBook",
+) -> Alarm | None:
+    """The first alarm of a detector at the looks that are new."""
+    start, since = looks
+    gaps, spread = numbers.gaps[start:], numbers.spread[start:]
+    first = max(since - start, BURN_IN)
+    if gaps.size <= first:
+        return None
+    alpha, horizon = settings.alpha / members, settings.planned(gaps.size)
+    if detector == LIMIT:
+        assert stream.band is not None
+        low, high = stream.band
+        onsets = limit_evidence(gaps, spread, low=low, high=high, tau=numbers.tau, since=first)
+        evidence = onsets.total if horizon else discounted(onsets)
+        beyond = np.flatnonzero(evidence > log((horizon or 1) / alpha))
+    else:
+        onsets = change_evidence(gaps, spread, tau=numbers.tau, since=first)
+        evidence = onsets.total
+        looks_ = np.arange(first + 1, gaps.size + 1)
+        errors = np.where(np.isfinite(onsets.log_evidence), onsets.error, inf)
+        near = evidence > least_line(errors, numbers.tau, spent(looks_, alpha, horizon)) - SLACK
+        if not near.any():
+            return None
+        ask = (stream, numbers, start, alpha, horizon, settings)
+        rough = book.line(*ask)[first:]
+        near &= evidence > rough - SLACK
+        beyond = _crossings(evidence, near, first, lambda looks: book.line(*ask, looks=looks))
+    if not beyond.size:
+        return None
+    return describe_alarm(detector, onsets, gaps, spread, first + int(beyond[0]), start, settings)
+
+
+def _crossings(
+    evidence: FloatArray,
+    near: NDArray[np.bool_],
+    first: int,
+    draw: Callable[[NDArray[np.intp]], FloatArray],
+) -> NDArray[np.intp]:
+    """Where the evidence lies above the line, of the looks that come near one.
+
+    The earliest are tried first: where they end in an alarm, nobody needs the lines of the rest.
+    """
+    places = np.flatnonzero(near)
+    for part in (places[places <= places[0] + _AHEAD], places) if places.size else ():
+        beyond = part[evidence[part] > draw(first + part)[first + part]]
+        if beyond.size:
+            return beyond
+    return places[:0]
+
+
+def describe_alarm(
+    detector: str,
+    onsets: Onsets,
+    gaps: FloatArray,
+    spread: FloatArray,
+    look: int,
+    start: int,
+    settings: Settings,
+) -> Alarm:
+    """The onset of an alarm, how sure its date is, and its size, as seen at a look."""
+    onset, sure = onsets.likeliest(look)
+    row = onsets.log_evidence[look - onsets.since]
+    share = np.exp(row - onsets.total[look - onsets.since])
+    order = np.argsort(-share)
+    named = order[: int(np.searchsorted(np.cumsum(share[order]), SURE)) + 1] + onsets.first
+    place = (look - onsets.since, onset - onsets.first)
+    size, error = float(onsets.size[place]), float(onsets.error[place])
+    half = critical(settings.level) * error
+    weight = 1 / spread**2
+    before = np.average(gaps[:onset], weights=weight[:onset]) if onset else None
+    after = np.average(gaps[onset : look + 1], weights=weight[onset : look + 1])
+    return Alarm(
+        detector=detector,
+        raised=start + look,
+        onset=start + onset,
+        onset_low=start + int(named.min()),
+        onset_high=start + int(named.max()),
+        sure=sure,
+        size=size,
+        low=size - half,
+        high=size + half,
+        before=None if before is None else float(before),
+        after=float(after),
+        after_error=float(weight[onset : look + 1].sum() ** -0.5),
+    )
+
+
+def latest_alarm(
+    detector: str, stream: Stream, numbers: Numbers, *, start: int, settings: Settings
+) -> Alarm:
+    """An open alarm as it looks at the last look: later periods say more of its date and size."""
+    gaps, spread = numbers.gaps[start:], numbers.spread[start:]
+    last = gaps.size - 1
+    if detector == LIMIT:
+        assert stream.band is not None
+        low, high = stream.band
+        onsets = limit_evidence(gaps, spread, low=low, high=high, tau=numbers.tau, since=last)
+    else:
+        onsets = change_evidence(gaps, spread, tau=numbers.tau, since=last)
+    return describe_alarm(detector, onsets, gaps, spread, last, start, settings)
+
+
+def spent(looks: ArrayLike, alpha: float, horizon: int | None) -> FloatArray:
+    """The share of false alarms that may have happened by each look, counted from 1."""
+    t = np.asarray(looks, np.float64)
+    return np.asarray(alpha * np.minimum(t / horizon if horizon else t / (t + OPEN_HORIZON), 1.0))
+
+
+def least_line(errors: FloatArray, tau: ArrayLike, share: ArrayLike) -> FloatArray:
+    """What no line can lie below: one onset alone already exceeds it as often.
+
+    A line lets at most a share of null series cross by a look, and the sum over onsets is at
+    least its largest term, whose law is known. `errors` are by onset in the last axis, ∞ for
+    one that cannot be known yet.
+    """
+    from scipy.special import ndtri
+
+    square = ndtri(np.asarray(share) / 2) ** 2
+    with np.errstate(all="ignore"):
+        ratio = (np.asarray(tau)[..., None] / errors) ** 2
+        least = -0.5 * np.log1p(ratio) + 0.5 * square[..., None] * ratio / (1 + ratio)
+    return np.asarray(np.where(np.isfinite(errors), least, -inf).max(axis=-1))
+
+
+class LineBook:
+    """Lines drawn so far, by what they were drawn for; `find` looks where they are kept."""
+
+    def __init__(self, find: Callable[[str], bytes | None] | None = None) -> None:
+        self._find = find
+        self.new: dict[str, bytes] = {}
+
+    def line(
+        self,
+        stream: Stream,
+        numbers: Numbers,
+        start: int,
+        alpha: float,
+        horizon: int | None,
+        settings: Settings,
+        *,
+        looks: NDArray[np.intp] | None = None,
+    ) -> FloatArray:
+        """The line from `start` on, for these looks: its height on the scale of log evidence.
+
+        Without looks a rough one, quick and above the line by chance alone: from few series, as
+        if nothing varied between periods, and for at least the share that few series can show.
+        """
+        rough = looks is None
+        whole = stream.counts.shape[1] - start
+        # A rough line of a long sequence is drawn now and then, and goes on as it ended.
+        drawn_to = whole - whole % ROUGH_EVERY if whole > MOST_LOOKS else whole
+        end = start + (drawn_to if looks is None else int(looks.max()) + 1)
+        counts = np.ascontiguousarray(stream.counts[:, start:end])
+        series = settings.series if counts.shape[1] <= MOST_LOOKS else FEWER_SERIES
+        series = min(series, ROUGH_SERIES) if rough else series
+        drawn = min(max(alpha, FEWEST_ABOVE / series), 0.5)
+        grid = np.array(NOISE) * numbers.tau
+        place = np.minimum(np.searchsorted(grid, numbers.upper[start:end]), grid.size - 1)
+        most = 0 if looks is None or settings.between == NONE else int(place[looks].max())
+        noise = NOISE[: most + 1]
+        facts = [stream.kind, numbers.tau, drawn, horizon, noise, series, settings.seed]
+        name = sha256(repr(facts).encode() + counts.tobytes()).hexdigest()
+        heights = self._held(name, len(noise))
+        shared: dict[str, Any] = {
+            "tau": numbers.tau, "alpha": drawn, "horizon": horizon, "noise": noise,
+            "series": series, "seed": settings.seed,
+        }  # fmt: skip
+        if heights is None:
+            made = (
+                normal_lines(numbers.errors[start:end], **shared)
+                if stream.kind != "rates"
+                else change_lines(*counts, **shared)
+            )
+            heights = made.height
+            self.new[name] = heights.astype("<f8").tobytes()
+        if rough:
+            later = np.full(whole - drawn_to, heights[0, -1] - 2 * SLACK)
+            return np.concatenate([heights[0], later])
+        highest = np.maximum.accumulate(heights, axis=0)
+        at = np.minimum(place, len(noise) - 1)
+        return np.asarray(highest[at, np.arange(at.size)] + log(drawn / alpha))
+
+    def _held(self, name: str, rows: int) -> FloatArray | None:
+        content = self.new.get(name) or (self._find(name) if self._find else None)
+        return None if content is None else np.frombuffer(content, "<f8").reshape(rows, -1)
