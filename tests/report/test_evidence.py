@@ -6,7 +6,7 @@ import polars as pl
 
 import evenhand as eh
 from evenhand.report.evidence import LONGEST, evidence_lines, marked
-from evenhand.report.html import as_page
+from evenhand.report.page import as_page
 from evenhand.simulate.moderation import moderation
 
 TEXTS = pl.DataFrame(
@@ -28,17 +28,17 @@ def shown(table: Any, evidence: int | None, **roles: Any) -> list[str]:
 
 
 def test_nothing_is_shown_unless_asked_for() -> None:
-    assert shown(TEXTS, None, truth="truth", lenses=["causal"]) == []
+    assert shown(TEXTS, None, truth="truth", lenses=["counterfactual"]) == []
 
 
 def test_a_flipped_pair_is_one_text_with_both_words() -> None:
-    lines = shown(TEXTS, 5, truth="truth", group="gender", lenses=["causal"])
+    lines = shown(TEXTS, 5, truth="truth", group="gender", lenses=["counterfactual"])
     assert lines == [
         "Texts decided differently (1 shown):",
         "  1. '1' as female, '0' as male (truth 1, group female)",
         "     [She|He] likes [her|his] job.",
     ]
-    audit = eh.audit(TEXTS, truth="truth", lenses=["causal"], settings={"evidence": 5})
+    audit = eh.audit(TEXTS, truth="truth", lenses=["counterfactual"], settings={"evidence": 5})
     assert "[She|He] likes [her|his] job." in str(audit)
 
 
@@ -46,7 +46,7 @@ def test_long_texts_are_cut_and_control_characters_taken_out() -> None:
     long = TEXTS.with_columns(
         (pl.col("bio@female", "bio@male") + "\x1b[31m\n" + "word " * 200).name.keep()
     )
-    line = shown(long, 1, lenses=["causal"])[-1]
+    line = shown(long, 1, lenses=["counterfactual"])[-1]
     assert len(line) <= LONGEST + 5
     assert line.endswith("…")
     assert line.isprintable()
@@ -70,11 +70,13 @@ def test_words_that_only_one_text_has() -> None:
 
 def test_the_page_shows_what_was_asked_for_and_nothing_else() -> None:
     evil = TEXTS.with_columns((pl.col("bio@female", "bio@male") + " <script>alert(1)").name.keep())
-    asked = eh.audit(evil, truth="truth", lenses=["causal"], settings={"evidence": 5})
+    asked = eh.audit(evil, truth="truth", lenses=["counterfactual"], settings={"evidence": 5})
     page = as_page(asked.record(), charts=False)
     assert "[She|He] likes [her|his] job. &lt;script&gt;alert(1)" in page
     assert "<script" not in page
-    without = as_page(eh.audit(TEXTS, truth="truth", lenses=["causal"]).record(), charts=False)
+    without = as_page(
+        eh.audit(TEXTS, truth="truth", lenses=["counterfactual"]).record(), charts=False
+    )
     assert "likes" not in without
 
     posts = moderation(2_000, seed=1).frame

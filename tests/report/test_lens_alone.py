@@ -10,8 +10,8 @@ import pytest
 
 import evenhand as eh
 from evenhand.errors import UsageError
-from evenhand.report.html import as_page
-from evenhand.simulate.causal import paired_decisions
+from evenhand.report.page import as_page
+from evenhand.simulate.counterfactual import paired_decisions
 from evenhand.simulate.labelers import simulate_labelers
 from evenhand.simulate.norms import simulate_norms
 from evenhand.simulate.scores import ScoreGroup, simulate_scores
@@ -46,7 +46,7 @@ LENSES = [
     (_scores, "thresholds", "implied-group"),
     (_labelers, "labelers", "labelers-gap-group"),
     (_norms, "norms", "norms-gender-"),
-    (_pairs, "causal", "quadrant-"),
+    (_pairs, "counterfactual", "quadrant-"),
 ]
 
 
@@ -90,13 +90,18 @@ def test_a_lens_that_did_not_run_is_refused_in_words() -> None:
         found.lens("labelers")
     with pytest.raises(
         UsageError,
-        match=r"There is no result of a lens 'casual'\. Did you mean 'causal'\? This audit has ",
+        match=r"There is no result of a lens 'counterfactal'\. Did you mean 'counterfactual'\?",
     ):
-        found.lens("casual")
+        found.lens("counterfactal")
+
+
+def test_the_lens_answers_to_its_former_name() -> None:
+    found = _pairs()
+    assert found.lens("causal").verdict == found.lens("counterfactual").verdict
 
 
 def test_notes_stay_with_their_lens() -> None:
     found = _pairs()
-    assert found.lens("causal").notes == found.lens_notes["causal"]
+    assert found.lens("counterfactual").notes == found.lens_notes["counterfactual"]
     assert set(found.notes) >= set(found.lens("statistical").notes)
     assert found.rows._repr_html_().count("<table") == 1

@@ -11,14 +11,12 @@ from click.testing import CliRunner
 import evenhand as eh
 from evenhand.cli.main import evenhand
 from evenhand.errors import DataError, UsageError
-from evenhand.report.annotations import as_annotations
-from evenhand.report.card import as_card_section, put_into
 from evenhand.report.charts import specification
-from evenhand.report.charts_show import charts_of, show_chart
 from evenhand.report.compare import change_sentence, changes, other_references
 from evenhand.report.cyclonedx import document
-from evenhand.report.html import as_page
-from evenhand.report.summary import summarise
+from evenhand.report.formats import as_annotations, as_card_section, put_into
+from evenhand.report.notebook import charts_of, show_chart
+from evenhand.report.page import as_page, summarise
 from evenhand.report.svg import dressed
 from evenhand.report.view import View
 from evenhand.simulate.moderation import Group, moderation
@@ -86,10 +84,11 @@ def test_movement_is_found_where_it_was_planted(before: Any, now: Any) -> None:
     assert "true_positive_rate_gap" in moved
     assert re.fullmatch(
         r"Compared with the audit of \d{4}-\d\d-\d\d, \d+ of \d+ numbers moved beyond sampling "
-        r"error, and 1 verdict changed\.",
-        change_sentence(old, new, found),
+        r"error, and 1 verdict changed\. Most clearly: True positive rate gap, f: .+ → .+ "
+        r"\(cannot tell before, outside now\)\.",
+        change_sentence([old, new], found),
     )
-    assert "What moved beyond sampling error" in as_page(now, previous=before)
+    assert "What moved beyond sampling error" in as_page(now, earlier=[before])
 
 
 def test_nothing_moves_between_two_draws_of_the_same(before: Any) -> None:
@@ -97,7 +96,7 @@ def test_nothing_moves_between_two_draws_of_the_same(before: Any) -> None:
     found = changes(old, new)
     assert found
     assert not [one for one in found if one.moved]
-    assert "none of" in change_sentence(old, new, found)
+    assert "none of" in change_sentence([old, new], found)
 
 
 def test_audits_with_other_references_say_so_in_one_sentence(before: Any) -> None:
@@ -111,8 +110,8 @@ def test_audits_with_other_references_say_so_in_one_sentence(before: Any) -> Non
     )
     assert other_references(old, new) == told
     assert other_references(old, old) is None
-    assert change_sentence(old, new, changes(old, new)).endswith(told)
-    assert as_page(json.loads(other), previous=before).count(told) == 2
+    assert change_sentence([old, new], changes(old, new)).endswith(told)
+    assert as_page(json.loads(other), earlier=[before]).count(told) == 2
 
 
 def test_what_another_number_says_is_counted_once(before: Any, now: Any) -> None:
@@ -132,9 +131,10 @@ def test_what_another_number_says_is_counted_once(before: Any, now: Any) -> None
 def test_annotations_carry_level_and_escape(now: Any) -> None:
     finding = {"verdict": "cannot tell", "sentence": "50% of a,\nb: gap."}
     lines = as_annotations({**now, "findings": [*now["findings"], finding]}).splitlines()
-    assert lines[0].startswith("::notice title=Evenhand::Gap found: 1 of 1 comparison")
-    assert lines[1].startswith("::error title=Evenhand%3A Where the truth is '1'%2C f is decided")
-    assert lines[-1] == "::warning title=Evenhand%3A 50%25 of a%2C b::50%25 of a, b: gap."
+    assert lines[0].startswith("::notice title=Evenhand::Gap found: People of group f whose truth")
+    assert lines[1].startswith("::error title=Evenhand%3A People of group f whose truth is '1'")
+    # Without a claim a sentence is its own heading: nothing is cut out of it.
+    assert lines[-1] == "::warning title=Evenhand%3A 50%25 of a%2C b%3A gap::50%25 of a, b: gap."
 
 
 def test_card_section_takes_the_place_of_an_older_one(before: Any, now: Any) -> None:
@@ -142,7 +142,7 @@ def test_card_section_takes_the_place_of_an_older_one(before: Any, now: Any) -> 
     newer = put_into(card, as_card_section(now))
     assert newer.startswith("# My model\n")
     assert newer.count("## Bias, Risks, and Limitations") == 1
-    assert "Gap found" in newer
+    assert "less often than group m" in newer
     assert "Audited on 8,000 rows, by `gender`." in newer
 
 
@@ -152,7 +152,7 @@ def test_cyclonedx_names_group_and_interval(now: Any) -> None:
     card = found["components"][0]["modelCard"]
     harms = card["considerations"]["fairnessAssessments"][0]
     assert harms["groupAtRisk"] == "gender=f"
-    assert harms["harms"].startswith("Outside: Where the truth is '1', f is decided")
+    assert harms["harms"].startswith("Outside: Of those whose truth is '1', 51% of group f get")
     metric = card["quantitativeAnalysis"]["performanceMetrics"][0]
     row = next(
         r for r in now["results"] if r["measure"] == "true_positive_rate_gap" and r["class"] == "1"
@@ -253,6 +253,6 @@ def test_command_refuses_in_words(before: Any, tmp_path: Path) -> None:
         raise run(str(other), "--out", str(tmp_path / "r.html")).exception
     with pytest.raises(DataError, match="There is no file"):
         raise run(str(tmp_path / "none.json"), "--out", str(tmp_path / "r.html")).exception
-    with pytest.raises(UsageError, match="Name one record"):
+    with pytest.raises(UsageError, match="Name one record, several to compare"):
         raise run().exception
     assert not (tmp_path / "r.html").exists()

@@ -13,17 +13,16 @@ import pytest
 
 import evenhand as eh
 from evenhand.errors import DataError, MissingExtra
-from evenhand.findings.sentences import number
-from evenhand.report import html as page_module
+from evenhand.report import page as page_module
 from evenhand.report import svg as svg_module
-from evenhand.report.html import POLICY, as_page
-from evenhand.report.summary import summarise
-from evenhand.report.view import View, after, headline
-from evenhand.simulate.causal import paired_decisions
+from evenhand.report.page import POLICY, as_page, summarise
+from evenhand.report.view import View
+from evenhand.simulate.counterfactual import paired_decisions
 from evenhand.simulate.labelers import simulate_labelers
 from evenhand.simulate.moderation import moderation
 from evenhand.simulate.norms import simulate_norms
 from evenhand.simulate.scores import ScoreGroup, simulate_scores
+from evenhand.speech import number
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 CHARTER = """
@@ -125,6 +124,13 @@ def norms() -> Any:
     )
 
 
+def test_the_page_says_that_the_corrected_bias_is_judged(norms: Any) -> None:
+    page = as_page(norms)
+    assert "Freed of it, ρ is +" in page
+    assert "and limits are held against that." in page
+    assert "female: +0.981, freed of sampling error" in page
+
+
 RECORDS = ("scores", "people", "occupations", "norms")
 
 
@@ -184,24 +190,54 @@ def test_every_figure_has_numbers_and_csv(scores: Any) -> None:
 
 def test_first_screen_says_what_matters(scores: Any) -> None:
     screen = summarise(scores)["screen"]
-    told = {point["name"]: point["text"] for point in screen["points"]}
-    assert (
-        screen["tag"]["text"]
-        == {"outside": "Gap found", "cannot tell": "Cannot tell"}[scores["verdict"]]
+    lead = View.of(scores).findings[0]
+    assert screen["tag"]["verdict"] == scores["verdict"]
+    assert screen["big"].lower() == lead["headline"].lower()
+    assert screen["detail"][0] == lead["detail"]
+    assert screen["next"]["text"]
+    assert screen["next"]["who"]
+    assert "one missed case counts as one wrongful decision" in screen["agreed"].lower()
+    assert "charter of Policy council, review by 2031-01-31" in summarise(scores)["meta"]
+
+
+def test_first_screen_shows_rates_of_every_group_before_any_gap(scores: Any) -> None:
+    screen = summarise(scores)["screen"]
+    table = screen["rates"][0]
+    assert sorted(row[0] for row in table["rows"]) == ["A", "B", "C"]
+    rates = {
+        row["group"]: row
+        for row in scores["results"]
+        if row["measure"] == "selection_rate" and row["class"] == "1"
+    }
+    column = next(
+        i for i, head in enumerate(table["columns"]) if "selection rate" in head["name"].lower()
     )
-    assert screen["big"] in scores["sentence"] or screen["big"][1:] in scores["sentence"]
-    assert "one missed case counts as one wrongful decision" in told["What was chosen"].lower()
-    assert "act from 43.5 % to 56.5 %" in told["What was chosen"]
-    assert "Policy council" in told["Who decides"]
-    assert "2031-01-31" in told["Who decides"]
-    assert "further case" in told["What cannot be told"]
-    worst = next(
-        text
-        for name, text in told.items()
-        if name in ("Furthest outside", "Largest difference seen")
-    )
-    assert "n = " in worst
-    assert "act as if one missed case weighs as much as" in worst
+    for row in table["rows"]:
+        rate = rates[row[0]]
+        assert row[column]["text"] == f"{rate['value']:.1%}"
+        ends = f"[{100 * rate['family_low']:.1f}, {100 * rate['family_high']:.1f}]"
+        assert row[column]["small"] == ends
+        assert row[-1] == f"{rate['n']:,.0f}"
+    text = parsed(as_page(scores)).text
+    assert text.index(f"{rates['A']['value']:.1%}") < text.index("Gap in")
+
+
+def test_the_picture_holds_every_group_its_interval_and_the_band(scores: Any) -> None:
+    picture = summarise(scores)["screen"]["picture"]
+    rows = {
+        row["group"]: row
+        for row in scores["results"]
+        if row["lens"] == "thresholds" and row["measure"] == "implied_threshold"
+    }
+    chart = picture["charts"][0]
+    assert chart["agreed"] == "agreed: 43% to 57%"
+    for mark in chart["rows"]:
+        row = rows.pop(mark["label"])
+        assert (mark["low"], mark["high"]) == (row["family_low"], row["family_high"])
+        assert mark["text"] == f"{row['value']:.1%}"
+    assert all(row["value"] is None for row in rows.values())
+    values = [mark["value"] for mark in chart["rows"]]
+    assert values == sorted(values, reverse=True)
 
 
 @pytest.mark.parametrize("name", RECORDS)
@@ -210,13 +246,18 @@ def test_sentences_and_tables_agree(name: str, request: Any) -> None:
     record = request.getfixturevalue(name)
     text = parsed(as_page(record)).text
     view = View.of(record)
-    for finding in record["findings"]:
-        sentence = " ".join(finding["sentence"].split())
-        assert sentence in text or (headline(sentence) in text and after(sentence) in text)
+    for finding, recorded in zip(view.findings, record["findings"], strict=True):
+        assert finding["sentence"] == recorded["sentence"]
+        line = " ".join(finding["line"].split())
+        assert line in text or (finding["headline"] in text and finding["detail"] in text)
         row = view.lead_row(finding) if finding["rows"] else None
         if row is not None and row["measure"].endswith("_gap"):
-            assert number(abs(row["value"])) in finding["sentence"]
-            assert number(abs(row["value"])) in text
+            shown = [f"{100 * abs(row['value']):.{places}f} point" for places in range(3)]
+            shown.append(f"{abs(row['value']):.2f} standard deviations")
+            # A span that leaves the direction open is said by its ends alone.
+            shown.append("anything from ")
+            assert any(one in finding["sentence"] for one in shown)
+            assert any(one in text for one in (*shown[:-1], number(abs(row["value"]))))
 
 
 def test_sections_follow_the_lenses(scores: Any, people: Any, occupations: Any, norms: Any) -> None:
@@ -225,7 +266,7 @@ def test_sections_follow_the_lenses(scores: Any, people: Any, occupations: Any, 
 
     assert ids(scores) == ["costs", "thresholds", "gaps", "where", "quality", "methods"]
     assert ids(people) == ["gaps", "labelers", "where", "quality", "methods"]
-    assert ids(occupations) == ["gaps", "causal", "quality", "methods"]
+    assert ids(occupations) == ["gaps", "counterfactual", "quality", "methods"]
     assert ids(norms) == ["gaps", "norms", "where", "quality", "methods"]
 
 

@@ -14,9 +14,10 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import evenhand as eh
-from evenhand.report.junit import as_junit
-from evenhand.report.markdown import as_markdown
+from evenhand.report.blocks import interval_text
+from evenhand.report.formats import as_junit, as_markdown
 from evenhand.report.notebook import as_fragment
+from evenhand.report.table import cells
 from evenhand.report.terminal import as_text, show
 from evenhand.simulate.moderation import moderation
 
@@ -64,32 +65,60 @@ def nasty() -> Any:
     return audited(frame, limits=LIMITS, group=name)
 
 
-def as_shown(record: Any, width: int) -> str:
+def as_shown(record: Any, width: int, *, verbose: bool = False) -> str:
     out = io.StringIO()
-    show(record, Console(file=out, width=width, color_system=None))
+    show(record, Console(file=out, width=width, color_system=None), verbose=verbose)
     return out.getvalue()
 
 
+@pytest.mark.parametrize("width", [50, 100, 240])
 @pytest.mark.parametrize("which", ["plain", "limited", "nasty"])
-def test_terminal_fits_a_hundred_columns(which: str, request: pytest.FixtureRequest) -> None:
+def test_terminal_fits_the_window(which: str, width: int, request: pytest.FixtureRequest) -> None:
     record = request.getfixturevalue(which)
-    for text in (as_text(record), as_shown(record, 100), as_shown(record, 100)):
-        assert max(cell_len(line) for line in text.splitlines()) <= 100
-    wide = as_shown(record, 240)
-    tables = [line for line in wide.splitlines() if "──" in line]
-    assert tables
-    assert max(map(len, tables)) <= 100
+    assert max(cell_len(line) for line in as_text(record).splitlines()) <= 100
+    for verbose in (False, True):
+        lines = as_shown(record, width, verbose=verbose).splitlines()
+        assert max(map(cell_len, lines)) <= width
 
 
-def test_terminal_says_the_verdict_first(plain: Any, limited: Any) -> None:
-    assert as_text(plain).startswith("Not assessed: no limit was given, so nothing is judged.")
+def test_terminal_follows_the_order_of_the_first_screen(plain: Any, limited: Any) -> None:
+    assert " ".join(as_text(plain).split()).startswith(f"Not assessed {plain['sentence']}")
+    assert "No limits are set, so nothing is judged" in plain["sentence"]
     text = as_text(limited)
-    assert text.startswith("Gap found: ")
-    assert "9,000 rows of polars table, polars." in text
-    assert "Impact ratios: selection rate by the highest group's (no pass mark is implied)" in text
+    assert " ".join(text.split()).startswith(f"Gap found {limited['sentence']}")
+    lines = text.splitlines()
+    assert "9,000 rows." in text
+    assert "polars" not in text
+    starts = ("gender, compared with male", "✗ ", "What to do")
+    order = [next(i for i, line in enumerate(lines) if line.startswith(s)) for s in starts]
+    assert order == sorted(order)
     assert "Intervals hold at 95% for all classes and groups of a measure together." in text
     marks = [line[0] for line in text.splitlines() if line[:2] in {"✗ ", "? ", "✓ ", "· "}]
+    assert 0 < len(marks) <= 3
     assert marks == sorted(marks, key="✗?✓·".index)
+
+
+def test_what_is_folded_is_counted_and_shown_to_those_who_ask(limited: Any) -> None:
+    short, full = as_shown(limited, 100), as_shown(limited, 100, verbose=True)
+    assert "Impact ratios" not in short
+    assert "--verbose adds" in short
+    assert "Impact ratios: selection rate by the highest group's (no pass mark is implied)" in full
+    assert "--verbose" not in full
+    assert limited["headline"] in " ".join(full.split())
+    for finding in limited["findings"][1:]:
+        assert finding["line"] in " ".join(full.split())
+
+
+def test_rates_on_the_terminal_are_those_of_the_record(plain: Any) -> None:
+    lines = as_shown(plain, 120).splitlines()
+    for row in plain["results"]:
+        alone = row["reference"] is None and row["class"] == "1"
+        if not (alone and row["measure"] == "selection_rate" and row["group"]):
+            continue
+        line = next(line for line in lines if line.startswith(f" {row['group']} "))
+        share = f"{100 * row['value']:.1f}%"
+        bounds = f"[{100 * row['family_low']:.1f}, {100 * row['family_high']:.1f}]"
+        assert f"{share} {bounds} {row['n']:,.0f}" in " ".join(line.split())
 
 
 def test_terminal_colours_follow_the_terminal(
@@ -120,21 +149,27 @@ def test_markdown_escapes_the_data(nasty: Any) -> None:
     for mark in "<>`*[]":
         assert not unescaped(mark, text), mark
     lines = text.splitlines()
-    start = next(i for i, line in enumerate(lines) if line.startswith("| measure"))
-    columns = len(unescaped("|", lines[start]))
-    body = [line for line in lines[start:] if line.startswith("|")]
-    assert len(body) > 5
-    assert {len(unescaped("|", line)) for line in body} == {columns}
+    starts = [i for i, line in enumerate(lines) if line.startswith("|---")]
+    assert len(starts) > 1
+    for start in starts:
+        columns = len(unescaped("|", lines[start]))
+        stop = next(i for i in range(start, len(lines) + 1) if not "".join(lines[i : i + 1]))
+        body = lines[start - 1 : stop]
+        assert len(body) > 4
+        assert {len(unescaped("|", line)) for line in body} == {columns}
     assert "3 rows left out: no \\<b\\>who\\|" in text
     assert not re.search(r"[\x00-\x08\x0b-\x1f]", text)
 
 
 def test_markdown_of_a_plain_record(limited: Any) -> None:
     text = as_markdown(limited)
-    assert text.startswith("### Evenhand: Gap found: ")
+    assert text.startswith("### Evenhand: Gap found: Women get decision '1' ")
     assert "\n- ✗ " in text
     assert text.rstrip().endswith(f"fingerprint {limited['data']['fingerprint']}.")
     assert "| selection rate gap | 1 | female | male |" in text
+    starts = ("#### gender, compared with male", "- ✗ ", "#### What to do", "#### Comparisons")
+    order = [text.index(f"\n{start}") for start in starts]
+    assert order == sorted(order)
 
 
 @pytest.mark.parametrize("which", ["plain", "limited", "nasty"])
@@ -154,10 +189,14 @@ def test_junit_parses(which: str, request: pytest.FixtureRequest) -> None:
 
 def test_junit_messages_are_the_sentences(limited: Any) -> None:
     suite = ElementTree.fromstring(as_junit(limited))
-    messages = {failure.attrib["message"] for failure in suite.findall("testcase/failure")}
-    outside = [f["sentence"] for f in limited["findings"] if f["verdict"] == "outside"]
+    failures = suite.findall("testcase/failure")
+    messages = {failure.attrib["message"] for failure in failures}
+    outside = [f["line"] for f in limited["findings"] if f["verdict"] == "outside"]
     assert outside
-    assert set(outside) <= messages
+    # A finding names what was agreed in its line; a row has it below its own.
+    assert all(any(line.startswith(m.removesuffix(".")) for m in messages) for line in outside)
+    assert all("Limit: −0.0" in failure.text for failure in failures)
+    assert limited["headline"] in " ".join(suite.find("system-out").text.split())
 
 
 class Tags(HTMLParser):
@@ -202,10 +241,17 @@ def test_notebook_has_no_script_and_closes_its_tags(
         "tr",
         "th",
         "td",
+        "details",
+        "summary",
     }
     assert set(tags.seen) <= allowed
     assert "<script" not in fragment
-    assert record["sentence"] in " ".join(tags.words)
+    words = "".join(tags.words)
+    headline = record["headline"]
+    assert headline[:1].upper() + headline[1:] in words
+    rates = " rate by " if which == "nasty" else "gender, compared with male"
+    order = [words.index(part) for part in (headline[1:], rates, "Comparisons and notes")]
+    assert order == sorted(order)
 
 
 def test_notebook_keeps_the_name_readable(nasty: Any) -> None:
@@ -214,7 +260,7 @@ def test_notebook_keeps_the_name_readable(nasty: Any) -> None:
 
 
 def test_rows_shown_without_limits(plain: Any) -> None:
-    text = as_text(plain)
+    text = as_text(plain, verbose=True)
     # Only the positive class, only against the reference, only the gaps that audits start from.
     assert "true negative rate" not in text
     assert "<rest>" not in text
@@ -222,8 +268,8 @@ def test_rows_shown_without_limits(plain: Any) -> None:
 
 def test_the_rest_is_shown_where_it_is_the_reference() -> None:
     record = audited(moderation(3000, seed=2).frame, group="gender", reference="<rest>")
-    assert "<rest>" in as_text(record)
-    assert "selection rate gap" in as_text(record)
+    assert "<rest>" in as_text(record, verbose=True)
+    assert "selection rate gap" in as_text(record, verbose=True)
 
 
 def test_what_was_left_out_is_said(nasty: Any) -> None:
@@ -241,3 +287,48 @@ def test_a_record_can_be_shown_from_its_file(limited: Any, tmp_path: Any) -> Non
     read = eh.read_record(tmp_path / "a.json")
     for form in (as_text, as_markdown, as_junit, as_fragment):
         assert form(read) == form(limited)
+
+
+def test_a_value_without_interval_says_why() -> None:
+    rng = np.random.default_rng(3)
+    frame = pl.DataFrame({"violates": rng.integers(0, 2, 400), "removed": rng.integers(0, 2, 400)})
+    # All of x's rows are one cluster.
+    frame = frame.with_columns(
+        gender=pl.Series(["x"] * 100 + ["m"] * 300),
+        who=pl.Series([0] * 100 + list(range(1, 301))),
+    )
+    roles = {"group": "gender", "cluster": "who", "reference": "m"}
+    record = audited(frame, limits={"selection_rate_gap": 0.05}, **roles)
+    (row,) = [row for row in record["results"] if row["verdict"] != "not assessed"]
+    assert row["value"] is not None
+    why = "no interval: all cases in the group are one cluster"
+    assert cells(row)[5] == interval_text(row) == why
+    # Records of the first schema have it in the other column.
+    older = {name: value for name, value in row.items() if name != "no_interval"}
+    assert cells(older | {"undefined": why})[5] == why
+
+
+def test_where_nothing_is_found_the_notes_say_why() -> None:
+    alone = eh.audit({"d": [1, 0] * 50, "g": ["a"] * 100}, decision="d", group="g")
+    assert not alone.findings
+    assert "- group='g' has one value, 'a': there is nothing to compare it with." in str(alone)
+
+
+def test_what_was_asked_for_and_is_not_there_is_never_folded() -> None:
+    table = {"d": [1, 0, 0, 1] * 200, "g": ["Male", "male ", "x", "x"] * 200}
+    limits = {"selection_rate_gap": 0.2, "auc_gap": 0.1}
+    record = eh.audit(table, decision="d", group="g", limits=limits).record()
+    unmet = "The limit on auc_gap was not assessed: nothing in this table gives that measure."
+    alike = "The groups 'Male' and 'male ' differ only in case"
+    for text in (as_text(record), as_markdown(record), html.unescape(as_fragment(record))):
+        told = " ".join(text.replace("\\_", "_").split())
+        assert unmet in told
+        assert alike in told
+        assert told.index(unmet) < told.index("compared with")
+
+
+def test_a_set_is_told_from_its_ends(plain: Any) -> None:
+    row = next(r for r in plain["results"] if r["measure"] == "selection_rate_gap")
+    ends = {"value": None, "set_low": 0.123, "set_high": 0.345, "undefined": None}
+    assert cells({**row, **ends})[4] == "from 0.123 to 0.345"
+    assert cells({**row, "value": None, "undefined": "no cases in the group"})[4] == "undefined"

@@ -9,6 +9,8 @@ from evenhand.report.palette import AXIS, GRID, QUIET
 
 Spec = dict[str, Any]
 WIDE, NARROW = 720, 340
+# From this width on a long title of an axis fits one line.
+ROOMY = 500
 LETTER = 7.6
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 FONT = "Inter, system-ui, sans-serif"
@@ -35,7 +37,8 @@ def name_axis(names: Sequence[str], width: int) -> Spec:
         "sort": list(names),
         "title": None,
         "axis": {
-            "labelLimit": room,
+            # Names are cut by their letters already; a single wide letter needs twice the usual.
+            "labelLimit": 2 * room,
             "minExtent": room + 8,
             "domain": False,
             "ticks": False,
@@ -52,13 +55,31 @@ def quantity_axis(chart: Mapping[str, Any], scale: Spec, width: int) -> Spec:
         "type": "quantitative",
         "title": wrapped(chart["axis"], width),
         "scale": scale,
-        "axis": {"format": chart.get("format", "~f"), "tickCount": 5},
+        "axis": number_axis(chart.get("format", "~f")) | {"tickCount": 5},
     }
 
 
+def number_axis(form: str) -> Spec:
+    """How an axis prints its numbers: as d3 does, or as `points` of a percentage with their sign.
+
+    Examples:
+        >>> number_axis("%")
+        {'format': '~%'}
+        >>> number_axis("points")["labelExpr"]
+        "datum.value == 0 ? '0' : format(datum.value * 100, '+~r')"
+        >>> number_axis("times")["labelExpr"]
+        "format(datum.value, '~r') + '×'"
+    """
+    if form == "points":
+        return {"labelExpr": "datum.value == 0 ? '0' : format(datum.value * 100, '+~r')"}
+    if form == "times":
+        return {"labelExpr": "format(datum.value, '~r') + '×'"}
+    return {"format": "~%" if form == "%" else form}
+
+
 def wrapped(title: str, width: int) -> str | list[str]:
-    """An axis title that fits the width: on narrow charts over two lines."""
-    if len(title) <= 44 or width > NARROW:
+    """An axis title that fits the width: on all but wide charts over two lines."""
+    if len(title) <= 44 or width > ROOMY:
         return title
     middle = title.rfind(" ", 0, 44)
     return [title[:middle], title[middle + 1 :]] if middle > 0 else title
@@ -175,3 +196,72 @@ def framed(values: Sequence[Spec], layers: list[Spec], width: int, *, height: An
             "text": {"font": FONT},
         },
     }
+
+
+POINT_LETTER, LINE = 6.9, 13.0
+# Where a name may stand: how far from its point, and which end of it is there.
+PLACES = (
+    (9.0, 0.0, "left"),
+    (-9.0, 0.0, "right"),
+    (8.0, -7.0, "left"),
+    (-8.0, -7.0, "right"),
+    (8.0, 9.0, "left"),
+    (-8.0, 9.0, "right"),
+    (0.0, -14.0, "center"),
+    (0.0, 15.0, "center"),
+)
+Box = tuple[float, float, float, float]
+
+
+def placed(
+    points: Sequence[Mapping[str, Any]],
+    *,
+    room: tuple[float, float],
+    ends: Mapping[str, Sequence[float]],
+    most: int,
+) -> list[dict[str, Any]]:
+    """The named points whose names fit, each with its offset and alignment.
+
+    `room` is the width and height of the plot, `ends` where its axes begin and end. Names are
+    tried in the order of the points, so the first ones are the surest to be shown.
+
+    Examples:
+        >>> points = [{"x": 0, "y": 1, "name": "a"}, {"x": 0, "y": 1, "name": "b"}]
+        >>> points += [{"x": 1, "y": 0, "name": "c"}]
+        >>> found = placed(points, room=(300, 200), ends={"x": (0, 1), "y": (0, 1)}, most=5)
+        >>> [(p["name"], p["align"]) for p in found]
+        [('a', 'left'), ('c', 'right')]
+    """
+    known = [point for point in points if point.get("x") is not None and point.get("y") is not None]
+    width, height = room
+    spots = [
+        (_share(point["x"], ends["x"]) * width, (1 - _share(point["y"], ends["y"])) * height)
+        for point in known
+    ]
+    taken: list[Box] = [(x - 5, y - 5, x + 5, y + 5) for x, y in spots]
+    found: list[dict[str, Any]] = []
+    for point, (x, y) in zip(known, spots):
+        if not point.get("name") or len(found) == most:
+            continue
+        for dx, dy, align in PLACES:
+            box = _box(x + dx, y + dy, align, str(point["name"]))
+            inside = box[0] >= 0 and box[2] <= width + 8 and box[1] >= -4 and box[3] <= height
+            if inside and not any(_overlap(box, other) for other in taken):
+                taken.append(box)
+                found.append({**point, "dx": dx, "dy": dy, "align": align})
+                break
+    return found
+
+
+def _share(value: float, ends: Sequence[float]) -> float:
+    return (float(value) - ends[0]) / (ends[1] - ends[0]) if ends[1] > ends[0] else 0.5
+
+
+def _box(x: float, y: float, align: str, name: str) -> Box:
+    wide = POINT_LETTER * len(name)
+    left = {"left": x, "right": x - wide, "center": x - wide / 2}[align]
+    return left, y - LINE / 2, left + wide, y + LINE / 2
+
+
+def _overlap(one: Box, other: Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]

@@ -18,7 +18,9 @@ from evenhand.report.chart_parts import (
     labelled,
     letters,
     name_axis,
+    number_axis,
     path_through,
+    placed,
     quantity_axis,
     round_domain,
     rule_at,
@@ -34,7 +36,6 @@ from evenhand.report.palette import (
     VERDICTS,
     WITHIN,
 )
-from evenhand.report.placing import placed
 
 __all__ = ["KINDS", "NARROW", "WIDE", "Spec", "specification"]
 
@@ -55,60 +56,96 @@ def specification(chart: Mapping[str, Any], *, width: int = WIDE) -> Spec:
 
 
 def forest(chart: Mapping[str, Any], width: int) -> Spec:
-    """Estimates with intervals, one line each; the band agreed on behind them."""
+    """Estimates with intervals, one line each; the band agreed on behind them.
+
+    A set that the data identify is a bar from `set_low` to `set_high`, with its interval as a line
+    through it. With `values` each estimate stands over its mark.
+    """
     rows = labelled(chart["rows"], width)
     names = [row["label"] for row in rows]
     y = name_axis(names, width)
-    scale: Spec = {"zero": False, "nice": True}
+    if chart.get("values"):
+        y["axis"]["labelColor"] = INK
+    scale: Spec = {"zero": bool(chart.get("from_zero")), "nice": True}
     if chart.get("log"):
         scale |= {"type": "log", "nice": False}
     x = quantity_axis(chart, scale, width)
-    layers: list[Spec] = []
-    if any(row.get("limit_low") is not None for row in rows):
-        layers.append(
-            {
-                "transform": [{"filter": "isValid(datum.limit_low)"}],
-                "mark": {
-                    "type": "bar",
-                    "aria": False,
-                    "opacity": 0.14,
-                    "color": VERDICTS["within"][0],
-                },
-                "encoding": {
-                    "y": y | {"scale": {"paddingInner": 0}},
-                    "x": x | {"field": "limit_low"},
-                    "x2": {"field": "limit_high"},
-                },
-            }
-        )
+    layers = _bands(chart, rows, x, y)
     for value, dash in ((chart.get("zero"), [1, 0]), (chart.get("target"), [5, 4])):
         if value is not None:
             layers.append(rule_at("x", float(value), dash))
     colour = by_value("verdict", {name: pair[0] for name, pair in VERDICTS.items()})
-    layers += [
-        {
-            "transform": [{"filter": "isValid(datum.low)"}],
-            "mark": {"type": "rule", "aria": False, "strokeWidth": 2.5},
-            "encoding": {
-                "y": y,
-                "x": x | {"field": "low"},
-                "x2": {"field": "high"},
-                "color": colour,
-            },
-        },
+    common = {"y": y, "color": colour}
+    layers.append(_span(common, x, "low", "high", {"type": "rule", "strokeWidth": 2.5}))
+    if any(row.get("set_low") is not None for row in rows):
+        bar = {"type": "bar", "height": 11, "opacity": 0.55}
+        layers.append(_span(common, x, "set_low", "set_high", bar))
+    layers.append(
         {
             "transform": [{"filter": "isValid(datum.value)"}],
             "mark": {"type": "point", "filled": True, "size": 95, "opacity": 1},
-            "encoding": {
-                "y": y,
+            "encoding": common
+            | {
                 "x": x | {"field": "value"},
-                "color": colour,
                 "shape": by_value("verdict", {name: pair[1] for name, pair in VERDICTS.items()}),
                 "description": {"field": "tip"},
             },
+        }
+    )
+    if chart.get("values"):
+        layers.append(_printed(x, y))
+    usual = 28 if len(rows) <= 12 else 22
+    return framed(rows, layers, width, height={"step": chart.get("step", usual)})
+
+
+def _span(common: Spec, x: Spec, low: str, high: str, mark: Spec) -> Spec:
+    """A line or bar from one field to another, where there is one."""
+    return {
+        "transform": [{"filter": f"isValid(datum.{low}) && isValid(datum.{high})"}],
+        "mark": mark | {"aria": False},
+        "encoding": common | {"x": x | {"field": low}, "x2": {"field": high}},
+    }
+
+
+def _bands(chart: Mapping[str, Any], rows: Sequence[Spec], x: Spec, y: Spec) -> list[Spec]:
+    """What was agreed on, behind the lines; over it in words where it is one band for all."""
+    if not any(row.get("limit_low") is not None for row in rows):
+        return []
+    mark = {"type": "bar", "aria": False, "opacity": 0.14, "color": VERDICTS["within"][0]}
+    band: Spec = {
+        "transform": [{"filter": "isValid(datum.limit_low)"}],
+        "mark": mark,
+        "encoding": {
+            "y": y | {"scale": {"paddingInner": 0}},
+            "x": x | {"field": "limit_low"},
+            "x2": {"field": "limit_high"},
         },
-    ]
-    return framed(rows, layers, width, height={"step": 28 if len(rows) <= 12 else 22})
+    }
+    if not chart.get("agreed"):
+        return [band]
+    low, high = (next(row[f"limit_{end}"] for row in rows if row.get("limit_low") is not None)
+                 for end in ("low", "high"))  # fmt: skip
+    words: Spec = {
+        "data": {"values": [{"x": (low + high) / 2, "words": chart["agreed"]}]},
+        "mark": {"type": "text", "aria": False, "baseline": "bottom", "fontSize": 12.5}
+        | {"color": QUIET, "y": -16 if chart.get("values") else -3},
+        "encoding": {"x": x | {"field": "x"}, "text": {"field": "words"}},
+    }
+    return [band, words]
+
+
+def _printed(x: Spec, y: Spec) -> Spec:
+    """The estimates in words, each over its mark or over the middle of its set."""
+    mark = {"type": "text", "aria": False, "dy": -13, "fontSize": 13, "color": INK}
+    return {
+        "transform": [
+            {"calculate": "isValid(datum.value) ? datum.value : "
+             "(datum.set_low + datum.set_high) / 2", "as": "at"},
+            {"filter": "isValid(datum.text) && isFinite(datum.at)"},
+        ],
+        "mark": mark | {"fontWeight": 600},
+        "encoding": {"y": y, "x": x | {"field": "at"}, "text": {"field": "text"}},
+    }  # fmt: skip
 
 
 def grouped(chart: Mapping[str, Any], width: int) -> Spec:
@@ -120,13 +157,15 @@ def grouped(chart: Mapping[str, Any], width: int) -> Spec:
     for row in rows:
         row["label"] = shown[row["line"]]
     y = name_axis(list(shown.values()), width)
-    x = quantity_axis(chart, {"zero": False}, width)
+    scale: Spec = {"zero": False} | ({"type": "log"} if chart.get("log") else {})
+    x = quantity_axis(chart, scale, width)
     common = {
         "y": y,
         "yOffset": {"field": "series", "type": "nominal", "sort": series},
         "color": by_series(series, SERIES),
     }
-    layers: list[Spec] = [rule_at("x", 0.0, [1, 0])] if chart.get("zero") == 0.0 else []
+    still = chart.get("zero")
+    layers: list[Spec] = [] if still is None else [rule_at("x", float(still), [1, 0])]
     layers += [
         {
             "transform": [{"filter": "isValid(datum.low)"}],
@@ -159,10 +198,8 @@ def scatter(chart: Mapping[str, Any], width: int) -> Spec:
         {
             "type": "quantitative",
             "title": wrapped(chart[f"{axis}_axis"], width),
-            "axis": {
-                "format": chart.get(f"{axis}_format", "~f"),
-                "tickCount": 6 if axis == "y" or width > NARROW else 4,
-            },
+            "axis": number_axis(chart.get(f"{axis}_format", "~f"))
+            | {"tickCount": 6 if axis == "y" or width > NARROW else 4},
             "scale": {"domain": ends[axis], "nice": False, "zero": False},
         }
         for axis in ("x", "y")
@@ -236,7 +273,10 @@ def _point_names(
 
 
 def lines(chart: Mapping[str, Any], width: int) -> Spec:
-    """Curves by series, each with its own dash, and points that stand out on them."""
+    """Curves by series, each with its own dash, and points that stand out on them.
+
+    A series may have `low` and `high`: the interval of each of its points.
+    """
     series = [item["name"] for item in chart["series"]]
     values = [
         {"series": item["name"], "x": x, "y": y}
@@ -248,7 +288,7 @@ def lines(chart: Mapping[str, Any], width: int) -> Spec:
         {
             "type": "quantitative",
             "title": wrapped(chart[f"{axis}_axis"], width),
-            "axis": {"format": chart.get(f"{axis}_format", "~f"), "tickCount": 6},
+            "axis": number_axis(chart.get(f"{axis}_format", "~f")) | {"tickCount": 6},
             "scale": {"zero": False, "nice": axis == "y"}
             | ({"domain": chart[f"{axis}_domain"]} if chart.get(f"{axis}_domain") else {}),
         }
@@ -256,6 +296,21 @@ def lines(chart: Mapping[str, Any], width: int) -> Spec:
     )
     colour = by_series(series, SERIES)
     layers: list[Spec] = []
+    spans = [
+        {"series": item["name"], "x": at, "low": low, "high": high}
+        for item in chart["series"]
+        for at, low, high in zip(item["x"], item.get("low", ()), item.get("high", ()))
+        if None not in (at, low, high)
+    ]
+    if spans:
+        ends = {"x": x | {"field": "x"}, "y": y | {"field": "low"}, "y2": {"field": "high"}}
+        layers.append(
+            {
+                "data": {"values": spans},
+                "mark": {"type": "rule", "aria": False, "strokeWidth": 1.4, "opacity": 0.6},
+                "encoding": ends | {"color": colour},
+            }
+        )
     if chart.get("diagonal"):
         low, high = chart["diagonal"]
         layers.append(path_through([(low, low), (high, high)], dash=[5, 4]))
@@ -314,7 +369,8 @@ def strips(chart: Mapping[str, Any], width: int) -> Spec:
         row["label"] = shown[row["line"]]
     y = name_axis(list(shown.values()), width)
     x = quantity_axis(chart, {"zero": False}, width)
-    layers: list[Spec] = [rule_at("x", 0.0, [1, 0])]
+    still = chart.get("zero", 0.0)
+    layers: list[Spec] = [] if still is None else [rule_at("x", float(still), [1, 0])]
     layers.append(
         {
             "transform": [{"filter": "!isValid(datum.followed)"}],

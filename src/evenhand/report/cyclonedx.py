@@ -5,12 +5,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from uuid import UUID
 
-from evenhand.findings.sentences import words
+from evenhand.findings.sentences.words import words
 from evenhand.report.first_screen import title
 from evenhand.report.labels import spoken
 from evenhand.report.table import chosen_rows
-from evenhand.report.view import View
-from evenhand.report.whole import whole
+from evenhand.report.view import View, whole
 
 VERSION = "1.6"
 _OUTCOMES = {"cost": "harms", "benefit": "benefits"}

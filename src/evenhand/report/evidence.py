@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from difflib import SequenceMatcher
 from typing import Any
 
-from evenhand.findings.names import name_of
+from evenhand.findings.sentences.words import name_of
 from evenhand.report.blocks import Block, folded, table
-from evenhand.report.table import printable
+from evenhand.speech import printable
 
 LONGEST = 240
 _MARK = "decision@"
@@ -47,7 +47,7 @@ def nearest_tables(record: Mapping[str, Any]) -> list[Block]:
 
 
 def _flipped(record: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return list(record["details"].get("causal", {}).get("flipped", []))
+    return list(record["details"].get("counterfactual", {}).get("flipped", []))
 
 
 def _nearest(record: Mapping[str, Any]) -> Iterator[tuple[str, list[dict[str, Any]]]]:

@@ -1,59 +1,94 @@
-"""The first screen: the verdict, what was chosen, who is furthest out, what is open, who acts."""
+"""The first screen: the finding, one picture of it, rates by group, what to do, what is open."""
 
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from evenhand.charter.words import percent, plain_number
-from evenhand.findings.cost_sentences import cost_sentence
-from evenhand.findings.sentences import TAGS, base_of, plural, row_sentence, words
-from evenhand.findings.verdict import cases_needed
-from evenhand.lenses.catalogue import CATALOGUE, RATES
-from evenhand.report.forests import interval_text, value_text
-from evenhand.report.labels import listed, opening, short, spoken
-from evenhand.report.sections.thresholds import implied_cost
-from evenhand.report.view import Row, View, after, by_size, headline
+from evenhand.findings.sentences.verdict import TAGS
+from evenhand.report.beside import Beside
+from evenhand.report.blocks import Block, slug, table
+from evenhand.report.labels import cell, listed, short, spoken
+from evenhand.report.outline import Outline, outline
+from evenhand.report.picture import outermost, picture, rate_in_words
+from evenhand.report.rates import Grid, RateCell
+from evenhand.report.view import Row, View
+from evenhand.speech import opening, plural
 
-PLACES = {
-    "statistical": "gaps",
-    "thresholds": "thresholds",
-    "causal": "causal",
-    "norms": "norms",
-    "labelers": "labelers",
-}
-MOST_CARDS, MOST_SIDE, MOST_OPEN, MOST_TRIED = 6, 6, 3, 40
-_WORST = {
-    "outside": "Furthest outside",
-    "cannot tell": "Largest difference seen",
-    "within": "Largest difference, within its limit",
-    "not assessed": "Largest difference",
-}
+# Sections that are not named after their lens.
+PLACES = {"statistical": "gaps", "charter": "costs"}
+MOST_ALSO, MOST_OPEN, MOST_GRIDS = 3, 2, 2
+_NOBODY = "Policy: nobody is named yet (evenhand charter new)."
+SPOKEN_RATES = ("selection_rate", "true_positive_rate", "false_positive_rate")
 
 
-def first_screen(view: View, *, compared: str | None = None) -> dict[str, Any]:
-    """What a reader has to know after one screen."""
+def first_screen(
+    view: View, *, compared: str | None = None, beside: Beside | None = None
+) -> dict[str, Any]:
+    """What a reader has to know after one screen, in the order in which it is read."""
     record = view.record
-    verdict = record["verdict"]
-    told = record.get("sentence") or TAGS[verdict]
-    big = told.removeprefix(f"{TAGS[verdict]}: ")
-    worst = _worst(view)
-    points = [
-        ("What was chosen", _chosen(record.get("charter"))),
-        (_WORST[worst[0]["verdict"]] if worst else "Findings", _worst_words(view, worst)),
-        ("What cannot be told", _open(view)),
-        ("Who decides", _who(view)),
-        ("Since the audit before", compared or ""),
-    ]
+    lead, row = _lead(view)
+    parts = outline(record)
     return {
         "title": title(record),
         "meta": _meta(view),
-        "tag": {"text": TAGS[verdict], "verdict": verdict},
-        "big": big[:1].upper() + big[1:],
-        "points": [{"name": name, "text": text} for name, text in points if text],
-        "side": _side(view, worst),
-        "cards": _cards(view),
+        "tag": {"text": TAGS[record["verdict"]], "verdict": record["verdict"]},
+        "big": _headline(view, lead),
+        "heeded": [spoken(text) for text in parts.heeded],
+        "detail": _detail(view, lead),
+        "next": _next(view, lead),
+        "agreed": _agreed(record.get("charter")),
+        "compared": {"text": compared, "href": "#comparison", "name": "Since then."}
+        if compared
+        else {"text": f"{beside.heading()}.", "href": "#beside", "name": "The labelers."}
+        if beside
+        else None,
+        "picture": picture(view, lead, row),
+        "rates": [_rates(grid, view) for grid in parts.grids[:MOST_GRIDS]],
+        "also": _also(view, lead),
+        "open": _open(parts),
     }
+
+
+def _lead(view: View) -> tuple[Mapping[str, Any] | None, Row | None]:
+    """The finding that leads, and the row that speaks for it."""
+    for finding in view.findings:
+        row = view.lead_row(finding) if finding["rows"] else None
+        if row is not None:
+            return finding, row
+    others = [one for one in view.findings if one["lens"] != "charter"]
+    return (others[0] if others else None), None
+
+
+def _headline(view: View, lead: Mapping[str, Any] | None) -> str:
+    if lead is None:
+        return "Nothing could be measured: see data quality."
+    return opening(spoken(lead["heading"]))
+
+
+def _detail(view: View, lead: Mapping[str, Any] | None) -> list[str]:
+    """The numbers of the headline, and that nothing is judged where no limit was set."""
+    said = [spoken(lead["detail"])] if lead is not None and lead["detail"] else []
+    if view.record["verdict"] == "not assessed":
+        said.append(
+            "No limits are set, so nothing is judged; evenhand charter new starts that "
+            "conversation."
+        )
+    return said
+
+
+def _next(view: View, lead: Mapping[str, Any] | None) -> dict[str, str] | None:
+    """What to do about the leading finding, and whose job it is."""
+    if lead is None:
+        return None
+    if view.record["verdict"] == "not assessed":
+        text = (
+            lead.get("next") or "Agree on how large a difference is acceptable, and write it down."
+        )
+        return {"text": spoken(text), "who": spoken(lead.get("whose")) or _NOBODY}
+    owner = spoken(lead.get("owner")) or "nobody is named yet (evenhand charter new)"
+    text = spoken(lead["next"]) if lead.get("next") else "Decide what difference is acceptable."
+    whose = lead.get("whose") or f"{opening(lead['layer'])}: {owner}."
+    return {"text": text, "who": spoken(whose)}
 
 
 def title(record: Mapping[str, Any]) -> str:
@@ -67,7 +102,9 @@ def title(record: Mapping[str, Any]) -> str:
 
 def _meta(view: View) -> list[str]:
     data, made = view.record["data"], view.record["made"]
-    rows = f"{data['rows']:,} rows" if data.get("rows") is not None else ""
+    # In the charter's word for what is decided about; without one they are rows.
+    named = view.words.item or ("row", "rows")
+    rows = plural(data["rows"], *named) if data.get("rows") is not None else ""
     groups = [short(name) for name in (data.get("roles") or {}).get("group") or []]
     by = f"by {listed(groups)}" if groups else ""
     decision = ((view.record.get("charter") or {}).get("system") or {}).get("decision")
@@ -78,192 +115,123 @@ def _meta(view: View) -> list[str]:
             rows,
             by,
             f"audited {str(made.get('at', ''))[:10]}" if made.get("at") else "",
+            _review(view.record.get("charter")),
             f"Evenhand {made.get('version', '')}",
         )
         if text
     ]
 
 
-def _chosen(charter: Mapping[str, Any] | None) -> str:
+def _review(charter: Mapping[str, Any] | None) -> str:
+    """Whose choice the charter holds, and when it is looked at again."""
+    for one in ((charter or {}).get("choices") or [])[:1]:
+        by = f" of {spoken(one['decided_by'])}" if one.get("decided_by") else ""
+        when = f", review by {one['review_by']}" if one.get("review_by") else ""
+        return f"charter{by}{when}"
+    return ""
+
+
+def _agreed(charter: Mapping[str, Any] | None) -> str:
+    """What was chosen, by whom and until when, in the charter's words."""
     if not charter:
         return ""
-    told = spoken(charter.get("sentence")).removeprefix("Chosen: ")
-    bands = []
-    for one in (charter.get("choices") or [])[:1]:
-        bands.append(
-            f"The band it implies: act from {percent(one['implied_threshold_low'])} to "
-            f"{percent(one['implied_threshold_high'])} (cost ratio {plain_number(one['low'])} to "
-            f"{plain_number(one['high'])})."
-        )
-    return " ".join([told[:1].upper() + told[1:], *bands])
+    return opening(spoken(charter.get("chosen") or charter.get("sentence")))
 
 
-def _worst(view: View) -> tuple[Mapping[str, Any], Row] | None:
-    """The finding that matters most and the row that speaks for it."""
-    for finding in view.findings:
-        row = view.lead_row(finding) if finding["rows"] else None
-        if row is not None:
-            return finding, row
-    return None
+def _open(parts: Outline) -> list[str]:
+    """What the data cannot tell, and what would settle it."""
+    said = [spoken(text) for text in parts.unknown]
+    more = ["More that is open stands in the sections below."] if len(said) > MOST_OPEN else []
+    return said[:MOST_OPEN] + more
 
 
-def _worst_words(view: View, worst: tuple[Mapping[str, Any], Row] | None) -> str:
-    if worst is None:
-        said = [finding["sentence"] for finding in view.findings if finding["lens"] != "charter"]
-        return spoken(said[0]) if said else "Nothing could be measured: see data quality."
-    finding, row = worst
-    positive_is = (view.record["data"].get("roles") or {}).get("positive_is")
-    positive = view.positive(finding["lens"])
-    meaning = {positive: positive_is} if positive and positive_is else {}
-    told: str = (
-        finding["sentence"]
-        if row["measure"] in ("cost_ratio", "implied_threshold")
-        else row_sentence(row, meaning=meaning)
+def _rates(grid: Grid, view: View) -> Block:
+    """Every group's rates as a table: of very many groups the highest and the lowest."""
+    names = outermost([name for name, _ in grid.lines])
+    lines = [(name, held) for name, held in grid.lines if name in names]
+    classes = grid.corner == "class"
+    columns = [opening(grid.corner), *(opening(spoken(name)) for name in _heads(grid, view))]
+    columns += [] if classes else ["Cases"]
+    body = [
+        [cell(name), *(_rate(one, counted=classes) for one in held)]
+        + ([] if classes else [_cases(held)])
+        for name, held in lines
+    ]
+    caption = f"Intervals hold at {view.level} for all of a column together"
+    held = table(caption, columns, body, numbers=columns[1:])
+    left = grid.more + len(grid.lines) - len(lines)
+    return held | {"heading": _rates_heading(grid, view), "more": left}
+
+
+def _rates_heading(grid: Grid, view: View) -> str:
+    about = opening(spoken(grid.title))
+    if grid.corner == "class" or view.words.item is None:
+        return about
+    return f"What happens to {view.words.items[1]}, by {spoken(grid.title)}"
+
+
+def _heads(grid: Grid, view: View) -> tuple[str, ...]:
+    """The heads of columns: what happened to people, in the charter's words where it has them."""
+    positive = view.positive()
+    if grid.corner == "class" or positive is None:
+        return grid.columns
+    return tuple(
+        rate_in_words(view, measure, positive) if measure in SPOKEN_RATES else name
+        for measure, name in zip(grid.measures, grid.columns)
     )
-    told = re.sub(r" About [\d,]+ further cases? of this group would settle it\.$", "", told)
-    cost = implied_cost(view, row["attribute"], row["group"])
-    if cost is not None and row["measure"] != "cost_ratio":
-        implied = cost_sentence([cost], cost)
-        told += f" {implied}" if implied else ""
-    if "n = " not in told and row["n"] is not None and "classes." not in told:
-        told = f"{told.removesuffix('.')}; n = {row['n']:,.0f} for {short(row['group'])}."
-    return spoken(told)
 
 
-def _open(view: View) -> str:
-    rows = [row for row in view.rows if row["verdict"] == "cannot tell" and row["labeler"] is None]
-    keys = ("lens", "attribute", "group", "stratum")
-    costs = {tuple(row[k] for k in keys) for row in rows if row["measure"] == "cost_ratio"}
-    # A cost ratio is the implied threshold said otherwise: once is enough.
-    rows = [
-        row
-        for row in rows
-        if row["measure"] != "implied_threshold" or tuple(row[k] for k in keys) not in costs
-    ]
-    if not rows:
-        return ""
-    parts: list[str] = []
-    seen = set()
-    for row in by_size(rows)[:MOST_TRIED]:
-        key = (row["measure"], row["attribute"], row["class"], row["group"])
-        if key in seen:
-            continue
-        seen.add(key)
-        needed = cases_needed(row, _base(view, row)) if row["measure"] in CATALOGUE else None
-        if needed is None or isinstance(needed, str):
-            continue
-        parts.append(f"{_name(row)}: about {plural(float(needed), 'further case')}")
-        if len(parts) == MOST_OPEN:
-            break
-    count = f"{plural(len(rows), 'comparison')} cannot be told from this data."
-    if not parts:
-        return f"{count} No number of further cases of one group alone would settle them."
-    settle = "What would settle some of them" if len(rows) > len(parts) else "What would settle it"
-    return f"{count} {settle}: {'; '.join(parts)}."
+def _rate(one: RateCell | None, *, counted: bool) -> Any:
+    if one is None:
+        return "–"
+    small = f"{one.interval} n = {one.n}" if counted else one.interval
+    return {"text": one.rate, "small": small} if one.interval else one.rate
 
 
-def _base(view: View, row: Row) -> tuple[float, float] | None:
-    """The two rates that a gap or ratio compares."""
-    rate = base_of(row["measure"])
-    if rate not in RATES or row["reference"] is None:
-        return None
-    same = ("attribute", "class", "stratum")
-    values = [
-        [
-            one["value"]
-            for one in view.where(row["lens"], measure=rate, group=group)
-            if all(one[key] == row[key] for key in same) and one["value"] is not None
-        ]
-        for group in (row["group"], row["reference"])
-    ]
-    return (values[0][0], values[1][0]) if all(values) else None
+def _cases(held: Sequence[RateCell | None]) -> str:
+    """A group's cases: of its rates the one that counts most of them."""
+    counts = [one.n for one in held if one is not None and one.n[:1].isdigit()]
+    return max(counts, key=lambda n: int(n.replace(",", "")), default="–")
 
 
-def _name(row: Row) -> str:
-    parts = [words(row["measure"])]
-    if row["class"] is not None:
-        parts.append(f"of ‘{short(row['class'], most=24)}’")
-    if row["group"] is not None:
-        parts.append(f"for {short(row['group'], most=24)}")
-    return " ".join(parts)
-
-
-def _who(view: View) -> str:
-    charter = view.record.get("charter")
-    if not charter:
-        return "Nobody is named: there is no charter. Begin one with: evenhand charter new"
-    pressing = [one for one in view.findings if one["verdict"] in ("outside", "cannot tell")]
-    layers = list(dict.fromkeys((one["layer"], one.get("owner")) for one in pressing))
-    parts = [
-        f"{layer} layer: {spoken(owner) if owner else 'no owner recorded'}"
-        for layer, owner in layers
-    ]
-    told = f"Findings go to the {'; '.join(parts)}." if parts else ""
-    review = [
-        f"{opening(spoken(one.get('decided_by')) or 'nobody named')} looks at the choice again by "
-        f"{one['review_by']}."
-        for one in (charter.get("choices") or [])[:1]
-        if one.get("review_by")
-    ]
-    return " ".join(filter(None, [told, *review])) or "Nobody is named in the charter."
-
-
-def _side(view: View, worst: tuple[Mapping[str, Any], Row] | None) -> dict[str, Any] | None:
-    """The rows beside the verdict: the family of what is furthest out."""
-    if worst is None:
-        return None
-    finding, lead = worst
-    rows: list[Row] = []
-    if finding["lens"] in ("thresholds", "statistical"):
-        rows = view.whole("thresholds", "implied_threshold", attribute=lead["attribute"])
-        limited = any(row["limit_low"] is not None for row in rows)
-        rows = rows if limited else []
-    rows = rows or view.whole(finding["lens"], lead["measure"], attribute=lead["attribute"])
-    if not rows:
-        return None
-    shown = by_size(rows)[:MOST_SIDE]
-    classes = len({row["class"] for row in rows}) > 1
-    groups = len({(row["group"], row["norm"]) for row in rows}) > 1
-    keys = (["class"] if classes else []) + (["group"] if groups or not classes else [])
+def _also(view: View, lead: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Two or three further findings, each in a line, and how many more there are."""
+    found = [one for one in view.findings if one is not lead and not _said_by(one, lead)]
+    found.sort(key=lambda one: one["verdict"] not in ("outside", "cannot tell", "within"))
+    shown = found[:MOST_ALSO]
     return {
-        "caption": opening(words(rows[0]["measure"])),
-        "rows": [
+        "items": [
             {
-                "name": ", ".join(short(row[key] or row["attribute"], most=26) for key in keys),
-                "value": value_text(row),
-                "interval": interval_text(row).replace(", ", ",\u00a0"),
-                "verdict": row["verdict"],
+                "verdict": one["verdict"],
+                "text": spoken(one.get("line") or one["sentence"]),
+                "href": _href(one["lens"]),
+                "who": _who(one, lead),
             }
-            for row in shown
+            for one in shown
         ],
-        "more": len(rows) - len(shown),
-        "href": f"#{PLACES.get(str(rows[0]['lens']), 'methods')}",
+        "more": len(found) - len(shown),
     }
 
 
-def _cards(view: View) -> list[dict[str, Any]]:
-    """The further findings: all that are judged, and of each other lens the first."""
-    found = [one for one in view.findings if one["lens"] != "charter"]
-    judged = [one for one in found if one["verdict"] != "not assessed"]
-    shown = list(judged) if judged else list(found)
-    costs = {one["attribute"] for one in shown if one["measure"] == "cost_ratio"}
-    # A cost ratio is the implied threshold said otherwise: one card is enough.
-    shown = [
-        one
-        for one in shown
-        if one["measure"] != "implied_threshold" or one["attribute"] not in costs
-    ]
-    for one in found:
-        if one["lens"] not in {other["lens"] for other in shown}:
-            shown.append(one)
-    worst = _worst(view)
-    shown = [one for one in shown if worst is None or one is not worst[0]]
-    return [
-        {
-            "verdict": one["verdict"],
-            "text": spoken(headline(one["sentence"])),
-            "rest": spoken(after(one["sentence"])) if after(one["sentence"]) else "",
-            "href": f"#{PLACES.get(one['lens'], 'quality')}",
-        }
-        for one in shown[:MOST_CARDS]
-    ]
+def _said_by(one: Mapping[str, Any], lead: Mapping[str, Any] | None) -> bool:
+    """Whether the leading finding says the same on another scale: costs and thresholds are one."""
+    of_costs = ("cost_ratio", "implied_threshold")
+    return (
+        lead is not None
+        and one["lens"] == lead["lens"]
+        and one["attribute"] == lead["attribute"]
+        and str(one["measure"]).startswith(of_costs)
+        and str(lead["measure"]).startswith(of_costs)
+    )
+
+
+def _who(one: Mapping[str, Any], lead: Mapping[str, Any] | None) -> str:
+    """Whose the finding is, where it is somebody else than the first one's."""
+    if not one.get("owner") or (lead is not None and one["owner"] == lead.get("owner")):
+        return ""
+    return f"{opening(one['layer'])}: {spoken(one['owner'])}."
+
+
+def _href(lens: str) -> str:
+    """The section of a lens on the page."""
+    return f"#{PLACES.get(lens, slug(lens))}"

@@ -4,14 +4,15 @@ from collections.abc import Iterable
 from typing import Any
 from unicodedata import east_asian_width
 
-from evenhand.report.table import printable
+from evenhand.decisions.labels import MISSING, OVERALL, REST, SUMMARY
+from evenhand.speech import printable
 
 MOST = 48
 _SPOKEN = {
-    "<rest>": "everybody else",
-    "<overall>": "people overall",
-    "<missing>": "no value",
-    "<summary>": "all strata together",
+    REST: "everybody else",
+    OVERALL: "people overall",
+    MISSING: "no value",
+    SUMMARY: "all strata together",
 }
 
 
@@ -25,16 +26,6 @@ def spoken(name: Any) -> str:
     if name is None:
         return ""
     return _SPOKEN.get(str(name), " ".join(printable(str(name)).split()) or "(empty)")
-
-
-def opening(words: str) -> str:
-    """Words as a sentence begins; what is in capitals stays so.
-
-    Examples:
-        >>> opening("gap RMS"), opening("")
-        ('Gap RMS', '')
-    """
-    return words[:1].upper() + words[1:]
 
 
 def short(name: Any, *, most: int = MOST) -> str:

@@ -1,21 +1,20 @@
 """What a reader is shown of the rows: the comparisons that matter, largest first."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from evenhand.findings.find import HEADLINES
-from evenhand.findings.names import names_for
-from evenhand.findings.sentences import interval, number, signed, words
-from evenhand.findings.verdict import hide_row
+from evenhand.decisions.labels import REST, SUMMARY
+from evenhand.findings.limits import hide_row
+from evenhand.findings.sentences.rows import value_text
+from evenhand.findings.sentences.words import Words, group_names, interval, words
+from evenhand.lenses.measures import leading_measures, look_up
+from evenhand.speech import agree, as_cell, number, plural
 
 Row = Mapping[str, Any]
 HEADERS = ("measure", "class", "group", "against", "value", "interval", "n", "verdict")
-# What a first screen shows of each lens: its findings' measures, and how much a swap does.
-SHOWN = (*HEADLINES, "flip_rate", "changed_share")
-# Control characters, and marks that turn the direction of writing.
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+# What a first screen shows beside the measures that may lead: how much a swap does.
+ALSO_SHOWN = ("flip_rate", "changed_share")
 _ORDER = {"outside": 0, "cannot tell": 1, "within": 2, "not assessed": 3}
 
 
@@ -27,23 +26,24 @@ def chosen_rows(record: Mapping[str, Any], *, most: int = 20) -> tuple[list[Row]
     where there are two; where there are many measures, as many rows of each.
     """
     # Sorted by size, single labelers would be a ranking of people: they stay in the record.
-    named = names_for(record["results"])
+    named = _names(record).named
     rows: list[Row] = [named(hide_row(row)) for row in record["results"] if row["labeler"] is None]
     limited = [row for row in rows if row["verdict"] != "not assessed"]
     if limited:
         chosen = sorted(limited, key=lambda row: (_ORDER[row["verdict"]], -_size(row)))
     else:
         positive = record["details"].get("statistical", {}).get("positive")
-        direct = {_family(row) for row in rows if row["reference"] != "<rest>"}
+        direct = {_family(row) for row in rows if row["reference"] != REST}
+        order = {name: i for i, name in enumerate((*leading_measures(), *ALSO_SHOWN))}
         chosen = [
             row
             for row in rows
-            if row["measure"] in SHOWN
-            and row["stratum"] in (None, "<summary>")
-            and (row["reference"] != "<rest>" or _family(row) not in direct)
+            if row["measure"] in order
+            and row["stratum"] in (None, SUMMARY)
+            and (row["reference"] != REST or _family(row) not in direct)
             and (positive is None or row["class"] in (positive, None))
         ]
-        chosen.sort(key=lambda row: (SHOWN.index(row["measure"]), -_size(row)))
+        chosen.sort(key=lambda row: (order[row["measure"]], -_size(row)))
         shown = _of_each(chosen, most)
         return shown, len(chosen) - len(shown)
     return chosen[:most], max(len(chosen) - most, 0)
@@ -66,28 +66,55 @@ def _of_each(rows: list[Row], most: int) -> list[Row]:
 
 def cells(row: Row) -> tuple[str, ...]:
     """One row as text, in the order of HEADERS."""
-    value = signed(row["value"]) if row["measure"].endswith("_gap") else number(row["value"])
+    value = value_text(row)
     count = f"{row['n']:,.0f}" if row["n"] is not None else "–"
     if row["n_reference"] is not None:
         count += f" / {row['n_reference']:,.0f}"
     where = f" in {row['stratum']}" if row["stratum"] else ""
-    defined = row["value"] is not None
+    if row["value"] is None:
+        known = row.get("set_low") is not None
+        value = f"from {number(row['set_low'])} to {number(row['set_high'])}" if known else ""
     return (
         words(row["measure"]) + where,
         row["class"] or "",
         row["group"] or row["attribute"] or "",
         row["reference"] or "",
-        value if defined else "undefined",
-        interval(row) if defined else str(row["undefined"] or ""),
+        value or "undefined",
+        interval(row) or no_interval_text(row),
         count,
         row["verdict"] or "",
     )
 
 
+def no_interval_text(row: Row) -> str:
+    """Why a row has no interval, or no value at all; nothing where it does not say.
+
+    Examples:
+        >>> no_interval_text({"undefined": None, "no_interval": "all cases are one cluster"})
+        'no interval: all cases are one cluster'
+        >>> no_interval_text({"undefined": "no cases in the group", "no_interval": None})
+        'no cases in the group'
+    """
+    # Records of the first schema have no column for it.
+    reason = row.get("no_interval")
+    return f"no interval: {reason}" if reason else str(row["undefined"] or "")
+
+
+def limit_text(row: Row) -> str:
+    """The band that was agreed on for a row, as a sentence; nothing where there is none.
+
+    Examples:
+        >>> limit_text({"limit_low": -0.05, "limit_high": 0.05})
+        'Limit: −0.050 to 0.050.'
+    """
+    low, high = row["limit_low"], row["limit_high"]
+    return "" if low is None else f"Limit: {number(low)} to {number(high)}."
+
+
 def impact_ratios(record: Mapping[str, Any]) -> list[Row]:
     """The rows of the four-fifths table: selection rates by the highest group's."""
     positive = record["details"].get("statistical", {}).get("positive")
-    named = names_for(record["results"])
+    named = _names(record).named
     return [
         named(row)
         for row in map(hide_row, record["results"])
@@ -98,14 +125,17 @@ def impact_ratios(record: Mapping[str, Any]) -> list[Row]:
     ]
 
 
-def printable(text: str) -> str:
-    """Text without the characters that would steer a terminal or a page.
+def as_people_csv(frame: Any) -> str:
+    """A table of results as CSV for people: no label of the data is run as a formula."""
+    import polars as pl
 
-    Examples:
-        >>> printable("red\\x1b[31m line\\nbreak")
-        'red [31m line break'
-    """
-    return _UNPRINTABLE.sub(" ", text)
+    words = frame.select(pl.col(pl.String)).to_dict(as_series=False)
+    cells = {
+        name: [None if value is None else as_cell(value) for value in values]
+        for name, values in words.items()
+    }
+    return str(frame.with_columns(**{n: pl.Series(n, v, pl.String) for n, v in cells.items()})
+               .write_csv())  # fmt: skip
 
 
 def left_out(record: Mapping[str, Any]) -> Iterable[str]:
@@ -115,12 +145,37 @@ def left_out(record: Mapping[str, Any]) -> Iterable[str]:
         yield f"{rows} left out: {item['reason']}."
 
 
+def rows_left_out(record: Mapping[str, Any]) -> str:
+    """How many rows were left out of something, each counted once.
+
+    A row may lack several things, and several lenses leave out the same row, each for its own
+    reason: of several reasons the largest is what is known of their union.
+
+    Examples:
+        >>> lacks = [{"reason": "no truth", "rows": 196}, {"reason": "no group", "rows": 150}]
+        >>> rows_left_out({"data": {"excluded": lacks}})
+        '196 rows or more were left out of something'
+        >>> rows_left_out({"data": {"excluded": lacks[:1]}})
+        '196 rows were left out'
+    """
+    counts = [item["rows"] for item in record["data"].get("excluded") or []]
+    if not counts:
+        return "No row was left out"
+    rows = plural(max(counts), "row")
+    if len(counts) > 1:
+        return f"{rows} or more were left out of something"
+    return f"{rows} {agree(counts[0], 'was', 'were')} left out"
+
+
 def _family(row: Row) -> tuple[Any, ...]:
     return row["lens"], row["attribute"], row["measure"]
 
 
 def _size(row: Row) -> float:
-    if row["value"] is None:
-        return -1.0
-    still = 1.0 if row["measure"].endswith("_ratio") else 0.0
-    return abs(float(row["value"]) - still)
+    return -1.0 if row["value"] is None else look_up(row["measure"]).size(row["value"])
+
+
+def _names(record: Mapping[str, Any]) -> Words:
+    """The groups' names as people are shown them."""
+    groups = ((row["attribute"], row["group"]) for row in record["results"])
+    return Words(names=group_names(groups))

@@ -1,32 +1,38 @@
 """A record as sections read it: rows that may be shown, findings, and what is compared."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn
 
-from evenhand.findings.find import leading
-from evenhand.findings.verdict import hide_row
-from evenhand.lenses.catalogue import CATALOGUE
+from evenhand.decisions.labels import REST, SUMMARY
+from evenhand.errors import DataError
+from evenhand.findings.limits import hide_row
+from evenhand.findings.order import leading
+from evenhand.findings.sentences.finding import say_all
+from evenhand.findings.sentences.finding import whole as whole_sentence
+from evenhand.findings.sentences.verdict import TAGS
+from evenhand.findings.sentences.words import Words
+from evenhand.lenses.measures import CATALOGUE, distance
+from evenhand.lenses.rows import COLUMNS
 from evenhand.report.labels import MOST, short
 
 Row = Mapping[str, Any]
-_NAMED = ("class", "group", "reference", "stratum", "norm")
+_NAMED = ("class", "stratum", "norm")
 ORDER = {"outside": 0, "cannot tell": 1, "within": 2, "not assessed": 3}
-# Where the words of a sentence end and its numbers begin.
-_NUMBERS = re.compile(
-    r": (?=(?:gap|ratio|root mean square|rank correlation|norm bias|slope|criterion gap|"
-    r"separation gap|prevalence gap|[−+]?\d))"
-)
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A record with the numbers of small cells taken out, and very long names cut in sentences."""
+    """A record with the numbers of small cells taken out, and its findings said.
+
+    Each finding has its `sentence`, with very long names cut, the `statement` without what would
+    settle it, a `heading` and the `detail` below it.
+    """
 
     record: Mapping[str, Any]
     rows: tuple[Row, ...] = field(default=())
     by_measure: Mapping[tuple[str, str], list[Row]] = field(default_factory=dict)
+    words: Words = field(default_factory=Words)
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> "View":
@@ -36,10 +42,9 @@ class View:
         index: dict[tuple[str, str], list[Row]] = {}
         for row in rows:
             index.setdefault((row["lens"], row["measure"]), []).append(row)
-        names = {row[key] for row in rows for key in _NAMED}
-        long = sorted((name for name in names if len(name or "") > MOST), key=len, reverse=True)
-        told = [one | {"sentence": _cut(one["sentence"], long)} for one in record["findings"]]
-        return cls({**record, "findings": told}, rows, index)
+        words = _shown_words(record, rows)
+        findings = _said(record, rows, words)
+        return cls({**record, "findings": findings}, rows, index, words)
 
     @property
     def findings(self) -> list[Mapping[str, Any]]:
@@ -81,16 +86,16 @@ class View:
         found = [
             row
             for row in self.where(lens, measure=measure, **equal)
-            if row["labeler"] is None and row["stratum"] in (None, "<summary>")
+            if row["labeler"] is None and row["stratum"] in (None, SUMMARY)
         ]
         if any(row["stratum"] is None for row in found):
             found = [row for row in found if row["stratum"] is None]
-        named = {row["attribute"] for row in found if row["reference"] != "<rest>"}
+        named = {row["attribute"] for row in found if row["reference"] != REST}
         positive = self.positive(lens)
         return [
             row
             for row in found
-            if (row["reference"] != "<rest>" or row["attribute"] not in named)
+            if (row["reference"] != REST or row["attribute"] not in named)
             and (positive is None or row["class"] in (positive, None))
         ]
 
@@ -111,44 +116,57 @@ class View:
         ]
 
     def lead_row(self, finding: Mapping[str, Any]) -> Row | None:
-        """The row that speaks for a finding."""
-        places = [i for i in finding["rows"] if 0 <= i < len(self.rows)]
-        rows = [dict(self.rows[i]) for i in places]
+        """The row that speaks for a finding; the older schema did not record which it is."""
+        if finding.get("numbers"):
+            row = self.rows[finding["numbers"][0]]
+            return row if row["value"] is not None else None
+        rows = [self.rows[i] for i in finding["rows"]]
         judged = [row for row in rows if row["verdict"] == finding["verdict"]] or rows
         return leading([row for row in judged if row["measure"] in CATALOGUE])
 
-
-def _cut(sentence: str, names: Iterable[str]) -> str:
-    for name in names:
-        sentence = sentence.replace(name, short(name))
-    return sentence
+    def look(self, **equal: Any) -> list[Row]:
+        """The rows whose columns equal these values, of a lens named among them."""
+        return self.where(equal.pop("lens"), **equal)
 
 
-def headline(sentence: str) -> str:
-    """The words of a sentence without its numbers, as a heading.
-
-    Examples:
-        >>> headline("Where the truth is '1', f is missed more often than m: gap +0.1 [0, 1].")
-        "Where the truth is '1', f is missed more often than m"
-        >>> headline("Decisions on f act as if one weighs 2 [1, 3]; on m as 1. Agreed: 1 to 2.")
-        'Decisions on f act as if one weighs 2'
-    """
-    text = _NUMBERS.split(sentence, maxsplit=1)[0]
-    text = re.split(r"; |(?<=[^0-9 ]{3})\. |(?<=\])\. ", text, maxsplit=1)[0]
-    return re.sub(r" \[[^\]]*\]$", "", text.rstrip("."))
+def _shown_words(record: Mapping[str, Any], rows: tuple[Row, ...]) -> Words:
+    """The record's words, with very long names of groups cut."""
+    words = Words.of(
+        charter=record.get("charter"),
+        roles=record["data"].get("roles") or {},
+        details=record.get("details") or {},
+        groups=((row["attribute"], row["group"]) for row in rows),
+    )
+    return replace(words, names={key: _cut(name) for key, name in words.names.items()})
 
 
-def after(sentence: str) -> str:
-    """What follows the heading: the numbers, and what would settle it.
+def _said(
+    record: Mapping[str, Any], rows: tuple[Row, ...], words: Words
+) -> list[Mapping[str, Any]]:
+    """The findings with their words."""
+    findings = record["findings"]
+    places = {i for one in findings for i in (*one["rows"], *(one.get("numbers") or ()))}
+    held = {i: {**rows[i], **{key: _cut(rows[i][key]) for key in _NAMED}} for i in places}
+    told = say_all(findings, held, words, record.get("details"))
+    return [
+        {
+            **finding,
+            "short": said.short,
+            "headline": said.headline,
+            "line": said.line,
+            "summary": said.summary or said.line,
+            "next": said.next or None,
+            "sentence": whole_sentence(said.line, said.next),
+            "statement": said.line,
+            "heading": said.headline,
+            "detail": said.detail,
+        }
+        for finding, said in zip(findings, told)
+    ]
 
-    Examples:
-        >>> after("Where the truth is '1', f is missed more often than m: gap +0.1 [0, 1].")
-        'Gap +0.1 [0, 1].'
-    """
-    rest = sentence[len(headline(sentence)) :].lstrip(":;. ").strip()
-    if rest.startswith("["):
-        return f"Interval {rest}"
-    return rest[:1].upper() + rest[1:]
+
+def _cut(name: Any) -> Any:
+    return short(name) if len(name or "") > MOST else name
 
 
 def with_findings(
@@ -161,8 +179,7 @@ def with_findings(
         if block["title"] == heading:
             block["title"] = block["plain"]
         for one in told:
-            said = headline(one["sentence"]) == block["title"]
-            text = after(one["sentence"]) if said else one["sentence"]
+            text = one["detail"] if one["heading"] == block["title"] else one["sentence"]
             block["said"].append({"verdict": one["verdict"], "text": text or one["sentence"]})
             left.remove(one)
     items = [{"text": one["sentence"], "verdict": one["verdict"]} for one in left]
@@ -181,12 +198,79 @@ def by_size(rows: Iterable[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: (ORDER.get(row["verdict"], 3), -distance(row)))
 
 
-def distance(row: Row) -> float:
-    """How far a value lies from no difference, or from the middle of its band; undefined last."""
-    if row["value"] is None:
-        return -1.0
-    kind = CATALOGUE[row["measure"]].kind if row["measure"] in CATALOGUE else "number"
-    low, high = row["limit_low"], row["limit_high"]
-    if kind in ("rate", "number") and low is not None and high is not None:
-        return float(abs(row["value"] - (low + high) / 2) / max(high - low, 1e-12))
-    return abs(float(row["value"]) - (1.0 if kind == "ratio" else 0.0))
+_FINDING: dict[str, Any] = {
+    "lens": "",
+    "layer": "implementation",
+    "owner": None,
+    "measure": "",
+    "attribute": None,
+    "rows": (),
+    **dict.fromkeys(("claim", "numbers", "certainty", "settle", "next")),
+}
+
+
+def whole(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The record with every key that a report reads; a damaged one is refused with a sentence.
+
+    Examples:
+        >>> base = {"schema": "evenhand.audit/2", "made": {}, "data": {}, "results": []}
+        >>> sorted(whole(base | {"findings": [], "verdict": "not assessed"}))[:4]
+        ['charter', 'data', 'details', 'findings']
+        >>> whole(base | {"findings": [], "verdict": "fine"})
+        Traceback (most recent call last):
+        evenhand.errors.DataError: The record is damaged: its verdict is 'fine'. Make it again \
+with: evenhand audit … --json
+    """
+    if record.get("verdict") not in TAGS:
+        _damaged(f"its verdict is {record.get('verdict')!r}")
+    for name, kind in (("made", Mapping), ("data", Mapping), ("results", list), ("findings", list)):
+        if not isinstance(record.get(name), kind):
+            _damaged(f"its {name!r} is not what it should be")
+    return {
+        **record,
+        "made": {"level": 0.95, **record["made"]},
+        "data": {"excluded": [], "roles": {}, "source": "decisions", **record["data"]},
+        "charter": record.get("charter"),
+        "details": record.get("details") or {},
+        "notes": record.get("notes") or [],
+        "sentence": record.get("sentence") or TAGS[record["verdict"]],
+        "results": [_row(i, row) for i, row in enumerate(record["results"], start=1)],
+        "findings": [
+            _finding(i, one, len(record["results"]))
+            for i, one in enumerate(record["findings"], start=1)
+        ],
+    }
+
+
+def _row(i: int, row: Any) -> dict[str, Any]:
+    if not isinstance(row, Mapping):
+        _damaged(f"result {i} is not a row")
+    for name in ("lens", "measure"):
+        if not isinstance(row.get(name), str):
+            _damaged(f"result {i} has no {name!r}")
+    held = {**dict.fromkeys(COLUMNS), **row}
+    if held["verdict"] not in TAGS:
+        held["verdict"] = "not assessed"
+    return held
+
+
+def _finding(i: int, finding: Any, results: int) -> dict[str, Any]:
+    if not isinstance(finding, Mapping) or not isinstance(finding.get("sentence"), str):
+        _damaged(f"finding {i} has no sentence")
+    if finding.get("verdict") not in TAGS:
+        _damaged(f"finding {i} has the verdict {finding.get('verdict')!r}")
+    held = {**_FINDING, **finding}
+    for name in ("rows", "numbers"):
+        places = held[name] or ()
+        if not isinstance(places, list | tuple) or any(
+            type(place) is not int or not 0 <= place < results for place in places
+        ):
+            _damaged(f"finding {i} refers to results that it does not hold")
+    for name in ("claim", "certainty", "settle"):
+        if not isinstance(held[name], Mapping | None):
+            _damaged(f"the {name} of finding {i} is not what it should be")
+    return held
+
+
+def _damaged(why: str) -> NoReturn:
+    raise DataError(f"The record is damaged: {why}. Make it again with: evenhand audit … --json")

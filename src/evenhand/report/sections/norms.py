@@ -3,14 +3,161 @@
 from collections.abc import Mapping
 from typing import Any
 
-from evenhand.findings.sentences import number, signed
-from evenhand.findings.verdict import HIDDEN_UNDER
-from evenhand.report.blocks import Block, as_csv, figure, folded, section, slug, table
-from evenhand.report.forests import numbers_table, rows_csv, verdict_legend
+from evenhand.lenses.measures import look_up
+from evenhand.lenses.scope import HIDDEN_UNDER, is_replaced, stands_in_for
+from evenhand.report.blocks import (
+    Block,
+    as_csv,
+    figure,
+    folded,
+    numbers_table,
+    rows_csv,
+    section,
+    slug,
+    table,
+    verdict_legend,
+)
 from evenhand.report.labels import cell, short
 from evenhand.report.palette import OUTSIDE, PLAIN, VERDICTS
-from evenhand.report.sections.norm_words import words_figure
-from evenhand.report.view import Row, View, by_size, headline, with_findings
+from evenhand.report.view import Row, View, by_size, with_findings
+from evenhand.speech import number, signed
+
+LENS = "norms"
+MOST_CLASSES, MOST_NAMES = 4, 12
+KEYS = ("word", "class", "classifier", "norm", "relevant")
+LEGEND = (
+    {"shape": "circle", "colour": PLAIN, "text": "Marks the class in every group"},
+    {"shape": "triangle-up", "colour": OUTSIDE, "text": "Not shown to mark it in every group"},
+)
+Word = Mapping[str, Any]
+
+
+def words_figure(view: View) -> list[Block]:
+    """Words with their weight in the classifier and in the norm scorer, where the record has them.
+
+    Read from details.norms: `words`, rows of word, class, classifier, norm and relevant, and
+    `words_toward`, the group that the norm's weights point to.
+    """
+    known = _known(view)
+    if not known:
+        return []
+    group = short(view.details(LENS).get("words_toward") or "the group")
+    told = [one for one in known if one.get("relevant") is not None]
+    classes = _classes(view, known)
+    shown = [one for name in classes for one in known if one["class"] == name]
+    title = _title(shown, group)
+    columns = ("Class", "Word", "In the classifier", "In the norm scorer", "Marks the class")
+    body = [
+        [
+            cell(one["class"]),
+            cell(one["word"]),
+            signed(one["classifier"]),
+            signed(one["norm"]),
+            "–" if one.get("relevant") is None else "yes" if one["relevant"] else "no",
+        ]
+        for one in shown
+    ]
+    several = len({one["class"] for one in known})
+    notes = []
+    if several > len(classes):
+        notes.append(
+            f"{len(classes)} of {several:,} classes are drawn, those in which the norm of {group} "
+            "and the score go together most, either way; all are in the CSV."
+        )
+    return [
+        figure(
+            "norm-words",
+            title=title,
+            charts=[_chart(name, [one for one in shown if one["class"] == name], group)
+                    for name in classes],
+            read=f"each mark is a word. To the right it is typical of {group}, to the left of "
+            "others; upwards it speaks for the class, downwards against it. A word far from "
+            "both lines lets looking typical move the score; where it does not mark the class in "
+            "every group, ask what it does there.",
+            legend=LEGEND if told else [],
+            numbers=table("Words and their weights", columns, body, numbers=columns[2:4], most=100),
+            csv_text=as_csv(KEYS, ([one.get(key) for key in KEYS] for one in known)),
+            notes=notes,
+        )
+    ]  # fmt: skip
+
+
+def _known(view: View) -> list[Word]:
+    held = view.details(LENS).get("words")
+    rows = held if isinstance(held, list) else []
+    return [
+        one
+        for one in rows
+        if isinstance(one, Mapping)
+        and all(isinstance(one.get(key), str) for key in ("word", "class"))
+        and all(isinstance(one.get(key), int | float) for key in ("classifier", "norm"))
+    ]
+
+
+def _classes(view: View, known: list[Word]) -> list[str]:
+    """The classes to draw: where score and norm go together most, half of them either way."""
+    toward = view.details(LENS).get("words_toward")
+    present = list(dict.fromkeys(one["class"] for one in known))
+    trends = [
+        one
+        for one in view.details(LENS).get("trends") or []
+        if one.get("stratum") is None
+        and not one.get("irrelevant")
+        and one.get("group") == one.get("norm") == toward
+    ]
+    size = {
+        name: r
+        for one in trends[:1]
+        for name, r in zip(one["classes"], one["correlation"])
+        if r is not None and name in present
+    }
+    if not size:
+        return present[:MOST_CLASSES]
+    ranked = sorted(size, key=lambda name: -size[name])
+    half = MOST_CLASSES // 2
+    return list(dict.fromkeys([*ranked[:half], *ranked[half:][-half:]]))
+
+
+def _chart(name: str, words: list[Word], group: str) -> dict[str, Any]:
+    ranked = sorted(words, key=_weight)
+    # Names go first to the words that should not matter.
+    ranked.sort(key=lambda one: one.get("relevant") is not False)
+    return {
+        "kind": "scatter",
+        "title": short(name),
+        "points": [
+            {
+                "x": one["norm"],
+                "y": one["classifier"],
+                "kind": "silent" if one.get("relevant") is False else "telling",
+                "name": short(one["word"], most=18),
+                "tip": f"{short(one['word'])}: norm {signed(one['norm'])}, "
+                f"classifier {signed(one['classifier'])}",
+            }
+            for one in ranked
+        ],
+        "kinds": {"telling": (PLAIN, "circle"), "silent": (OUTSIDE, "triangle-up")},
+        "x_axis": f"Weight in the norm of {group}",
+        "y_axis": "Weight in the classifier",
+        "x_zero": 0.0,
+        "y_zero": 0.0,
+        "named": MOST_NAMES,
+    }
+
+
+def _title(shown: list[Word], group: str) -> str:
+    first = min(shown, key=_weight)
+    typical = "typical" if first["norm"] > 0 else "untypical"
+    way = "for" if first["classifier"] > 0 else "against"
+    return (
+        f"‘{short(first['word'])}’, {typical} of {group}, speaks {way} "
+        f"‘{short(first['class'])}’: no word weighs more in both"
+    )
+
+
+def _weight(one: Word) -> float:
+    return -abs(float(one["classifier"]) * float(one["norm"]))
+
 
 LENS = "norms"
 MOST_TRENDS = 2
@@ -42,7 +189,7 @@ def norms_section(view: View) -> dict[str, Any] | None:
             folded("The same for other groups, and by words that say nothing of the class", more)
         )
     top = view.lens_findings(LENS, *BIAS) or found
-    heading = headline(top[0]["sentence"]) if top else "No norm bias can be told from chance"
+    heading = top[0]["heading"] if top else "The data prove no norm bias"
     return section(
         "norms",
         kicker="Norm bias",
@@ -99,7 +246,7 @@ def _trend(view: View, one: Mapping[str, Any]) -> Block:
     by = " by words that say nothing of the class" if irrelevant else ""
     title = f"Norm bias of {group}{by}: ρ = {rho}"
     end = "-irrelevant" if irrelevant else ""
-    columns = ("Class", f"Share of {group}", "Rank correlation", "Interval", "n")
+    columns = ("Class", f"Share of {group}", f"With the norm of {group}", "Interval", "n")
     rows = [
         [
             cell(x["classes"]),
@@ -120,6 +267,16 @@ def _trend(view: View, one: Mapping[str, Any]) -> Block:
             f"The mean size of the correlation is {number(one['mean'])}; sampling noise alone "
             f"would give {number(one['floor'])}."
         )
+    freed, ends = one.get("bias_corrected"), one.get("bias_corrected_interval") or (None, None)
+    if one.get("corrected_leads"):
+        told = "is open: the data cannot tell" if freed is None else f"is {signed(freed)}"
+        if None not in ends:
+            told += f" [{number(ends[0])}, {number(ends[1])}]"
+        notes.append(
+            f"Classes are small: only {number(one.get('reliability'))} of the variance of their "
+            f"correlations is not sampling error. Freed of it, ρ {told}, and limits are held "
+            "against that."
+        )
     return figure(
         f"norms-{slug(str(one.get('attribute')))}-{slug(str(one['group']))}{end}",
         title=title,
@@ -130,7 +287,7 @@ def _trend(view: View, one: Mapping[str, Any]) -> Block:
                 "kinds": {"told": (OUTSIDE, "circle"), "open": (PLAIN, "square")},
                 "x_axis": f"Share of {group} in the class",
                 "x_format": "%",
-                "y_axis": "Correlation of score and norm",
+                "y_axis": f"Correlation of score and norm of {group}",
                 "y_zero": 0.0,
                 "title": title,
             }
@@ -142,7 +299,13 @@ def _trend(view: View, one: Mapping[str, Any]) -> Block:
             {"shape": "circle", "colour": OUTSIDE, "text": "Interval leaves out 0"},
             {"shape": "square", "colour": PLAIN, "text": "Cannot be told from 0"},
         ],
-        numbers=table(title, columns, rows, numbers=columns[1:], most=60),
+        numbers=table(
+            f"Rank correlation of the score with the norm of {group}, among {group}",
+            columns,
+            rows,
+            numbers=columns[1:],
+            most=60,
+        ),
         csv_text=as_csv(
             ("class", "share", "correlation", "low", "high", "n"), (list(x.values()) for x in lines)
         ),
@@ -155,8 +318,22 @@ def _beyond(line: Mapping[str, Any]) -> bool:
     return low is not None and high is not None and bool(low > 0 or high < 0)
 
 
+def _judged(view: View, row: Row) -> Row:
+    """The row that is judged in place of this one, or itself."""
+    if not is_replaced(row["method"]):
+        return row
+    others = [
+        other
+        for name in view.measures(LENS)
+        for other in view.whole(LENS, name)
+        if stands_in_for(other["method"]) == row["measure"]
+        and all(other[key] == row[key] for key in ("attribute", "group", "norm"))
+    ]
+    return others[0] if others else row
+
+
 def _biases(view: View) -> list[Block]:
-    rows: list[Row] = [row for name in BIAS for row in view.whole(LENS, name)]
+    rows: list[Row] = [_judged(view, row) for name in BIAS for row in view.whole(LENS, name)]
     defined = [row for row in rows if row["value"] is not None]
     if not defined:
         return []
@@ -164,14 +341,15 @@ def _biases(view: View) -> list[Block]:
     marks = [
         {
             "label": f"{short(row['group'], most=20)}, "
-            + ("other words" if row["measure"].endswith("irrelevant") else "all words"),
+            + ("other words" if look_up(row["measure"]).variant_of else "all words"),
             "value": row["value"],
             "low": row["family_low"],
             "high": row["family_high"],
             "verdict": row["verdict"],
             "limit_low": row["limit_low"],
             "limit_high": row["limit_high"],
-            "tip": f"{short(row['group'])}: {signed(row['value'])}",
+            "tip": f"{short(row['group'])}: {signed(row['value'])}"
+            + (", freed of sampling error" if "_corrected" in row["measure"] else ""),
         }
         for row in defined[:20]
     ]
@@ -179,7 +357,7 @@ def _biases(view: View) -> list[Block]:
     more = [
         row
         for name in sorted(view.measures(LENS))
-        if name.startswith(("norm_bias", "norm_slope", "norm_correlation_mean"))
+        if look_up(name).counts == "classes"
         for row in view.whole(LENS, name)
     ]
     return [

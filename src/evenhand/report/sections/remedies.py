@@ -3,24 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evenhand.findings.sentences import number, plural
-from evenhand.report.blocks import (
-    Block,
-    figure,
-    folded,
-    section,
-    sentences,
-    slug,
-    table,
-)
-from evenhand.report.labels import cell, listed, opening, short, spoken
-from evenhand.report.palette import OUTSIDE, PLAIN, WITHIN
-from evenhand.report.sections.ledger_rows import (
+from evenhand.report.blocks import Block, figure, folded, section, sentences, slug, table
+from evenhand.report.labels import cell, listed, short, spoken
+from evenhand.report.sections.remedy_classes import (
     COLUMNS,
     GAPS,
     QUALITY,
     Line,
+    by_class,
     by_group,
+    class_rows,
     first_present,
     flat,
     is_baseline,
@@ -29,14 +21,15 @@ from evenhand.report.sections.ledger_rows import (
     representation,
     spelled,
 )
-from evenhand.report.sections.remedy_classes import by_class
-from evenhand.report.view import headline
-
-KINDS = {
-    "front": (WITHIN, "circle", "On the front: no other is as good in every respect"),
-    "baseline": (OUTSIDE, "diamond", "Without a remedy"),
-    "other": (PLAIN, "square", "Another is at least as good in every respect"),
-}
+from evenhand.report.sections.remedy_contrast import (
+    KINDS,
+    contrast_figures,
+    detail_blocks,
+    kind_legend,
+    kind_of,
+    on_representation,
+)
+from evenhand.speech import number, opening, plural
 
 
 def remedies_section(ledger: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -51,21 +44,27 @@ def remedies_section(ledger: Mapping[str, Any] | None) -> dict[str, Any] | None:
     for name in shown[:4]:
         mine = [row for row in rows if representation(row) == name]
         blocks += _pareto(name, mine, alone=len(shown) == 1)
-    classes: list[Line] = [row for row in ledger.get("classes") or [] if isinstance(row, Mapping)]
+    contrast = [row for row in ledger.get("contrast") or () if isinstance(row, Mapping)]
+    groups = (ledger.get("data") or {}).get("groups") or ()
+    for name in shown[:4]:
+        on = on_representation(name, shown)
+        blocks += contrast_figures(contrast, name, groups=groups, on=on)
     blocks += by_class(
-        classes,
+        class_rows(ledger),
         shown,
         front={row.get("remedy") for row in rows if row.get("pareto")},
         slopes=by_group(ledger["rows"], "norm_slope"),
     )
     if told:
         blocks.append(folded("Every option in a sentence", [sentences(told)]))
+    for name in shown[:4]:
+        blocks += detail_blocks(ledger, name, on_representation(name, shown))
     blocks.append(_numbers(rows))
     blocks += _lacking(every)
     return section(
         "remedies",
         kicker="Remedies",
-        heading=_heading(rows, told),
+        heading=_heading(rows),
         lead="Each remedy was trained and measured on the same test rows. There is no best one: "
         "the front shows which no other matches in accuracy and in every gap at once.",
         blocks=blocks,
@@ -95,7 +94,7 @@ def _lacking(rows: Sequence[Line]) -> list[Block]:
     return [folded("Options that were not measured", [table("Not measured", columns, body)])]
 
 
-def _heading(rows: Sequence[Line], told: list[str]) -> str:
+def _heading(rows: Sequence[Line]) -> str:
     front = [short(row.get("remedy")) for row in rows if row.get("pareto") and not is_baseline(row)]
     names = {row.get("remedy") for row in rows}
     if front:
@@ -105,7 +104,7 @@ def _heading(rows: Sequence[Line], told: list[str]) -> str:
             f"Of {plural(len(names), 'option')}, {listed(unique)} {verb} not beaten in "
             "every respect by another"
         )
-    return headline(told[0]) if told else f"{plural(len(names), 'option')} compared"
+    return f"{plural(len(names), 'option')} compared"
 
 
 def _pareto(name: str, rows: Sequence[Line], *, alone: bool) -> list[Block]:
@@ -124,11 +123,7 @@ def _pareto(name: str, rows: Sequence[Line], *, alone: bool) -> list[Block]:
                 "y": row[quality],
                 "y_low": y[0],
                 "y_high": y[1],
-                "kind": "baseline"
-                if is_baseline(row)
-                else "front"
-                if row.get("pareto")
-                else "other",
+                "kind": kind_of(row),
                 "name": short(row.get("remedy"), most=22),
                 "tip": f"{short(row.get('remedy'))}: {spelled(quality)} {number(row[quality])}, "
                 f"gap {number(row[gap])}",
@@ -136,7 +131,6 @@ def _pareto(name: str, rows: Sequence[Line], *, alone: bool) -> list[Block]:
         )
     where = "" if alone or not name else f", on {named(name)}"
     title = f"{opening(spelled(quality))} against {spelled(gap)}{where}"
-    kinds = [kind for kind in KINDS if any(point["kind"] == kind for point in points)]
     columns = ("Remedy", spelled(quality), "Interval", spelled(gap), "Interval ", "On the front")
     body = [
         [
@@ -166,10 +160,8 @@ def _pareto(name: str, rows: Sequence[Line], *, alone: bool) -> list[Block]:
             ],
             read="up and to the left is better in both. The front weighs every measure of the "
             "ledger, so an option on it may look worse in these two; where intervals overlap, the "
-            "order cannot be told.",
-            legend=[
-                {"shape": KINDS[k][1], "colour": KINDS[k][0], "text": KINDS[k][2]} for k in kinds
-            ],
+            "order is open.",
+            legend=kind_legend(points),
             numbers=table(title, columns, body, numbers=columns[1:5]),
             csv_text=ledger_csv(known),
         )

@@ -3,15 +3,116 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evenhand.findings.cost_sentences import times
-from evenhand.findings.sentences import number, plural
-from evenhand.report.blocks import Block, as_csv, figure, folded, section, slug, table
+from evenhand.report.blocks import (
+    Block,
+    as_csv,
+    figure,
+    folded,
+    forest_figure,
+    numbers_table,
+    rows_csv,
+    section,
+    slug,
+    table,
+    tag,
+)
 from evenhand.report.evidence import nearest_tables
-from evenhand.report.forests import forest_figure, numbers_table, rows_csv
-from evenhand.report.labels import cell, listed, opening, short
-from evenhand.report.palette import INK, SERIES
-from evenhand.report.sections.bandwidths import sensitivity
-from evenhand.report.view import Row, View, by_size, headline, with_findings
+from evenhand.report.labels import cell, listed, short
+from evenhand.report.palette import INK, SERIES, WITHIN
+from evenhand.report.view import Row, View, by_size, with_findings
+from evenhand.speech import number, opening, plural, times
+
+LENS = "thresholds"
+MOST_CURVES = 6
+Tried = Mapping[str, Any]
+
+
+def sensitivity(view: View) -> list[Block]:
+    """Implied thresholds at narrower and wider windows, one chart an attribute, on demand."""
+    blocks = []
+    for attribute in view.details(LENS).get("attributes") or []:
+        groups = [one for one in attribute.get("groups") or [] if _values(one)]
+        if groups:
+            blocks.append(_figure(view, str(attribute.get("attribute")), groups))
+    return [folded("Does the width of the window matter?", blocks)] if blocks else []
+
+
+def _values(one: Tried) -> list[float]:
+    tried = one.get("sensitivity") or {}
+    return [value for value in tried.get("value") or [] if value is not None]
+
+
+def _figure(view: View, attribute: str, groups: list[Tried]) -> Block:
+    widest = max(groups, key=lambda one: max(_values(one)) - min(_values(one)))
+    span = f"{number(min(_values(widest)))} and {number(max(_values(widest)))}"
+    title = f"Over all windows tried, {short(widest['group'])} moves most: between {span}"
+    limits = {
+        (row["limit_low"], row["limit_high"])
+        for row in view.whole(LENS, "implied_threshold", attribute=attribute)
+    }
+    band = next(iter(limits)) if len(limits) == 1 else (None, None)
+    series, points = [], []
+    for one in groups[:MOST_CURVES]:
+        name, tried = short(one["group"], most=24), one["sensitivity"]
+        series.append({"name": name, "x": tried["bandwidth"], "y": tried["value"]})
+        if one.get("bandwidth") in tried["bandwidth"]:
+            at = tried["value"][tried["bandwidth"].index(one["bandwidth"])]
+            if at is not None:
+                tip = f"{name}, window {number(one['bandwidth'])}: {number(at)}"
+                points.append({"series": name, "x": one["bandwidth"], "y": at, "tip": tip})
+    columns = ("Group", "Window", "Tried", "Estimate", "Over all tried", "Prevalence falls")
+    body = [
+        [
+            cell(one["group"]),
+            number(one.get("bandwidth")),
+            f"{number(min(one['sensitivity']['bandwidth']))} – "
+            f"{number(max(one['sensitivity']['bandwidth']))}",
+            number(one.get("raw")),
+            f"{number(min(_values(one)))} – {number(max(_values(one)))}",
+            tag("cannot tell") if one.get("falls") else "no",
+        ]
+        for one in groups
+    ]
+    names = ("bandwidth", "value", "low", "high", "n")
+    lines = [
+        [one["group"], *values]
+        for one in groups
+        for values in zip(*(one["sensitivity"].get(name) or [] for name in names))
+    ]
+    legend: list[dict[str, Any]] = [
+        {"shape": "line", "colour": SERIES[i], "text": one["name"], "dash": i}
+        for i, one in enumerate(series)
+    ]
+    legend.append({"shape": "circle", "colour": INK, "text": "The window used"})
+    if None not in band:
+        legend.append({"shape": "band", "colour": WITHIN, "text": "Agreed band"})
+    notes = []
+    if len(groups) > MOST_CURVES:
+        notes.append(f"{MOST_CURVES} of {len(groups):,} groups are drawn; all are in the CSV.")
+    return figure(
+        f"window-{slug(attribute)}",
+        title=title,
+        charts=[
+            {
+                "kind": "lines",
+                "series": series,
+                "points": points,
+                "band": None if None in band else list(band),
+                "x_axis": "Half-width of the window, in units of the score",
+                "y_axis": "Implied threshold",
+                "y_format": "%",
+                "title": title,
+            }
+        ],
+        read="a narrow window uses few rows and is noisy, a wide one uses rows far from the cut "
+        "and may be off. A curve that stays level does not depend on the choice; one that leaves "
+        "the band should be read with care.",
+        legend=legend,
+        numbers=table(title, columns, body, numbers=columns[1:5], most=30),
+        csv_text=as_csv(("group", *names), lines),
+        notes=notes,
+    )
+
 
 LENS = "thresholds"
 MOST_CURVES, MOST_POINTS = 6, 60
@@ -28,11 +129,7 @@ def thresholds_section(view: View) -> dict[str, Any] | None:
     blocks += sensitivity(view)
     blocks += nearest_tables(view.record)
     found = view.lens_findings(LENS, "cost_ratio") or view.lens_findings(LENS)
-    heading = (
-        headline(found[0]["sentence"])
-        if found
-        else "No group’s threshold could be read from its scores"
-    )
+    heading = found[0]["heading"] if found else "No group’s threshold could be read from its scores"
     return section(
         "thresholds",
         kicker="Implied thresholds",
@@ -48,7 +145,7 @@ def _implied(view: View, attribute: str) -> list[Block]:
     if not rows:
         return []
     title = _against_band(rows) or f"Implied threshold by {short(attribute)}"
-    by_name = sorted(rows, key=lambda row: str(row["group"]))
+    by_value = sorted(rows, key=lambda row: -_place(row))
     choices = (view.record.get("charter") or {}).get("choices") or []
     target = choices[0].get("implied_threshold") if len(choices) == 1 else None
     drawn = forest_figure(
@@ -58,16 +155,12 @@ def _implied(view: View, attribute: str) -> list[Block]:
         axis="Implied threshold: probability of the truth at which decisions flip",
         read="the mark is the estimate, the line its interval at "
         f"{view.level} for all groups together, the band what was agreed on. A line wholly outside "
-        "the band is a finding; one that crosses an edge cannot be told.",
-        form="%",
+        "the band is a finding; where it crosses an edge, the data cannot tell.",
         target=target,
-        order=by_name,
         about=[(name, attribute) for name in ("cost_ratio", "implied_threshold")],
     )
-    drawn["numbers"] = _pairs(view, by_name[:30], attribute)
-    drawn["csv"] = rows_csv(
-        by_name + sorted(view.whole(LENS, "cost_ratio", attribute=attribute), key=_group)
-    )
+    drawn["numbers"] = _pairs(view, by_value[:30], attribute)
+    drawn["csv"] = rows_csv([*by_value, *view.whole(LENS, "cost_ratio", attribute=attribute)])
     return [drawn]
 
 
@@ -83,10 +176,10 @@ def _against_band(rows: Sequence[Row]) -> str | None:
         told = f"{listed(outside)} {verb} outside the agreed band"
         told = opening(told)
     else:
-        told = "No group lies surely outside the agreed band"
+        told = "No group is proven to lie outside the agreed band"
     if not open_:
         return told
-    return f"{told}; {open_:,} of {plural(len(limited), 'group')} cannot be told"
+    return f"{told}; for {open_:,} of {plural(len(limited), 'group')} the data cannot tell"
 
 
 def _pairs(view: View, rows: list[Row], attribute: str) -> Block:
@@ -258,8 +351,10 @@ def _would_imply(groups: Mapping[str, Any]) -> str:
     return "; ".join(told)
 
 
-def _group(row: Row) -> str:
-    return str(row["group"])
+def _place(row: Row) -> float:
+    """Where a row stands among others: its value, the lower end of its set, or last."""
+    known = (row["value"], row.get("set_low"))
+    return float(next((end for end in known if end is not None), -1.0))
 
 
 def implied_cost(view: View, attribute: str | None, group: str | None) -> Row | None:

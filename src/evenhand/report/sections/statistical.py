@@ -1,21 +1,27 @@
 """Gaps per class and group: the statistical lens."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from evenhand.findings.sentences import base_of, plural, words
-from evenhand.report.blocks import Block, folded, note, section, slug
-from evenhand.report.forests import (
+from evenhand.findings.sentences.words import words
+from evenhand.lenses.measures import look_up
+from evenhand.report.blocks import (
+    Block,
     by_both,
     by_class,
     by_group,
+    folded,
     forest_figure,
+    note,
     numbers_table,
+    section,
+    slug,
     value_text,
 )
 from evenhand.report.labels import short
 from evenhand.report.table import impact_ratios
-from evenhand.report.view import Row, View, by_size, headline, with_findings
+from evenhand.report.view import Row, View, by_size, with_findings
+from evenhand.speech import plural
 
 LENS = "statistical"
 HEADLINES = (
@@ -24,12 +30,14 @@ HEADLINES = (
     "selection_rate_gap",
     "accuracy_gap",
 )
-_EITHER = {
-    "true_positive_rate": ("where the truth is the class, the group is decided so", "found"),
-    "false_positive_rate": ("where the truth is another, the group is decided so", "wrongly given"),
-    "selection_rate": ("the group is decided so", "given"),
-    "accuracy": ("decisions on the group are right", "right"),
+_OFTENER = {
+    "true_positive_rate": "where the truth is the class, the group is decided so",
+    "false_positive_rate": "where the truth is another, the group is decided so",
+    "selection_rate": "the group is decided so",
+    "accuracy": "decisions on the group are right",
 }
+# Sizes over classes or groups that are shown in one table, of these rates.
+_SIZES_OF = ("true_positive_rate", "false_positive_rate", "selection_rate")
 MOST_FIGURES = 4
 
 
@@ -43,7 +51,7 @@ def gaps_section(view: View) -> dict[str, Any] | None:
         blocks += _figures(view, attribute)
     blocks += _spread(view)
     blocks += _impact(view)
-    heading = headline(found[0]["sentence"]) if found else "No gap between groups is told"
+    heading = found[0]["heading"] if found else "No gap between groups is told"
     return section(
         "gaps",
         kicker="Gaps by group and class",
@@ -58,7 +66,7 @@ def _figures(view: View, attribute: str) -> list[Block]:
     limited = [
         one["measure"]
         for one in view.lens_findings(LENS)
-        if one["attribute"] == attribute and base_of(one["measure"]) in _EITHER
+        if one["attribute"] == attribute and _compares_rates(one["measure"])
     ]
     names = list(dict.fromkeys([*limited, *HEADLINES]))
     blocks: list[Block] = []
@@ -76,70 +84,79 @@ def _figure(view: View, attribute: str, measure: str, rows: Sequence[Row]) -> Bl
     classes = {row["class"] for row in rows}
     groups = {row["group"] for row in rows}
     label = by_group if len(classes) == 1 else by_class if len(groups) == 1 else by_both
-    rate = str(base_of(measure))
-    what, _ = _EITHER.get(rate, (words(rate), ""))
+    record = look_up(measure)
+    kind = "Ratio of" if record.kind == "ratio" else "Gap in"
+    rate = str(record.base)
+    what = (
+        f"means that {_OFTENER[rate]} more often, left of it less often than the reference"
+        if rate in _OFTENER
+        else f"means a higher {look_up(rate).label}, left of it a lower one than the reference’s"
+    )
     reference = {row["reference"] for row in rows}
     against = f" against {short(next(iter(reference)))}" if len(reference) == 1 else ""
     who = f"{short(next(iter(groups)))}{against}" if len(groups) == 1 else f"each group{against}"
     found = [one for one in view.lens_findings(LENS, measure) if one["attribute"] == attribute]
     title = (
-        headline(found[0]["sentence"])
+        found[0]["heading"]
         if found
-        else f"No gap in {words(rate)} by {short(attribute)} can be told from chance"
+        else f"{kind} {words(rate)} by {short(attribute)}: the data prove none"
     )
-    shown = sorted(rows[:30], key=lambda row: -(row["value"] if row["value"] is not None else -9))
     return forest_figure(
         f"{slug(measure)}-{slug(attribute)}",
         rows,
         title=title,
-        axis=f"Gap in {words(rate)}, {who}",
-        read=f"a mark right of the line means that {what} more often, left of it less often than "
-        f"the reference. The line is the interval at {view.level} for all of them together.",
+        axis=f"{kind} {words(rate)}, {who}",
+        read=f"a mark right of the line {what}. The line is the interval at {view.level} for all "
+        "of them together.",
         label=label,
-        plain=f"Gap in {words(rate)} by {short(attribute)}",
+        plain=f"{kind} {words(rate)} by {short(attribute)}",
         about=[(measure, attribute)],
-        zero=0.0,
-        order=shown if len(classes) > 1 else sorted(rows[:30], key=lambda row: str(row["group"])),
+        zero=record.neutral,
+        lines=("group", "groups") if len(classes) == 1 else ("class", "classes"),
     )
 
 
 def _spread(view: View) -> list[Block]:
     """Aggregates over classes and groups, beside what chance alone would give."""
-    names = [
-        name
-        for name in sorted(view.measures(LENS))
-        if name.endswith(("_gap_rms", "_gap_rms_corrected", "_gap_worst", "_spread_corrected"))
-        or name == "equalised_odds"
-    ]
-    kept = [
-        name
-        for name in names
-        if name.startswith(("true_positive", "false_positive_rate", "selection", "equalised"))
-    ]
+    kept = [name for name in sorted(view.measures(LENS)) if _is_shown_size(name)]
     rows = [row for name in kept for row in view.whole(LENS, name)]
-    rms = [row for row in rows if "_rms" in row["measure"]]
+    rms = [row for row in rows if look_up(row["measure"]).counts == "classes"]
     if not rows:
         return []
     shown = rms or rows
-    floors = {
-        (row["measure"], row["attribute"]): row
-        for row in view.where(LENS)
-        if row["measure"].endswith("_gap_rms_null_level")
-    }
-    told = []
-    for row in rms:
-        if not row["measure"].endswith("_gap_rms") or row["value"] is None:
-            continue
-        floor = floors.get((f"{row['measure']}_null_level", row["attribute"]))
-        if floor is not None and floor["value"] is not None:
-            told.append(
-                f"By {short(row['attribute'])}, the root mean square {words(row['measure'])[:-4]} "
-                f"over {plural(row['n'] or 0, 'class', 'classes')} is {value_text(row)}; sampling "
-                f"noise alone would give {value_text(floor)}."
-            )
+    told = [text for row in rms for text in _beside_noise(view, row)]
     held = numbers_table(by_size(shown), caption="Over all classes and groups", most=24)
     title = "All classes in one number" if rms else "The widest gaps between any two groups"
     return [folded(title, [*(note(text) for text in told), held])]
+
+
+def _beside_noise(view: View, row: Row) -> Iterator[str]:
+    """A plain root mean square beside what sampling noise alone would give."""
+    record = look_up(row["measure"])
+    if record.variant_of is not None or record.floor is None or row["value"] is None:
+        return
+    for floor in view.where(LENS, measure=record.floor, attribute=row["attribute"])[-1:]:
+        if floor["value"] is not None:
+            yield (
+                f"By {short(row['attribute'])}, the root mean square {words(str(record.parts))} "
+                f"over {plural(row['n'] or 0, 'class', 'classes')} is {value_text(row)}; sampling "
+                f"noise alone would give {value_text(floor)}."
+            )
+
+
+def _is_shown_size(name: str) -> bool:
+    record = look_up(name)
+    if name == "equalised_odds":
+        return True
+    # Of spreads over groups only those without noise: the plain one is mostly noise.
+    plain_spread = record.counts == "groups" and record.variant_of is None
+    return record.kind == "distance" and record.base in _SIZES_OF and not plain_spread
+
+
+def _compares_rates(name: str) -> bool:
+    """Whether a measure is a gap or a ratio of rates that are counted from decisions."""
+    record = look_up(name)
+    return record.kind in ("gap", "ratio") and look_up(record.base or "").cells is not None
 
 
 def _impact(view: View) -> list[Block]:

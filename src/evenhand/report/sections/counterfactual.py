@@ -3,22 +3,31 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evenhand.findings.sentences import interval, number, signed, words
-from evenhand.report.blocks import Block, as_csv, figure, folded, section, sentences, slug, table
-from evenhand.report.evidence import flipped_table
-from evenhand.report.forests import (
+from evenhand.findings.sentences.words import interval, words
+from evenhand.lenses.measures import look_up
+from evenhand.report.blocks import (
+    Block,
+    as_csv,
     by_both,
     by_class,
     by_group,
+    figure,
+    folded,
     forest_figure,
     numbers_table,
+    section,
+    sentences,
+    slug,
+    table,
     value_text,
 )
+from evenhand.report.evidence import flipped_table
 from evenhand.report.labels import cell, short
 from evenhand.report.palette import OUTSIDE, PLAIN, UNTOLD
-from evenhand.report.view import Row, View, by_size, headline, with_findings
+from evenhand.report.view import View, by_size, with_findings
+from evenhand.speech import number, signed
 
-LENS = "causal"
+LENS = "counterfactual"
 PREFERRED = ("true_positive_rate_gap", "selection_rate_gap", "false_positive_rate_gap")
 KINDS = {
     "agree": (PLAIN, "circle", "Same sign"),
@@ -27,7 +36,7 @@ KINDS = {
 }
 
 
-def causal_section(view: View) -> dict[str, Any] | None:
+def counterfactual_section(view: View) -> dict[str, Any] | None:
     """The section on the swap experiment; None where the lens gave nothing."""
     if not view.where(LENS):
         return None
@@ -40,12 +49,12 @@ def causal_section(view: View) -> dict[str, Any] | None:
     blocks += _flips(view)
     blocks += flipped_table(view.record)
     heading = (
-        headline(found[0]["sentence"])
+        found[0]["heading"]
         if found
-        else "Swapping the group’s words changes no decision that can be told"
+        else "The data prove no decision that swapping the group’s words changes"
     )
     return section(
-        "causal",
+        "counterfactual",
         kicker="Statistical against counterfactual",
         heading=heading,
         lead="Each text was rewritten with only the words for the group exchanged, and decided "
@@ -88,12 +97,12 @@ def _one(
     view: View, measure: str, group: str, reference: str, lines: list[dict[str, Any]]
 ) -> Block:
     sure = [line["class"] for line in lines if line["signs"] == "surely disagree"]
-    rate = words(measure.removesuffix("_gap"))
+    rate = words(str(look_up(measure).base))
     if sure:
         many = "class the two gaps point" if len(sure) == 1 else "classes the two gaps point"
         title = f"In {len(sure)} {many} in opposite directions"
     else:
-        title = "Nowhere do the two gaps surely point in opposite directions"
+        title = "In no class do the data prove that the two gaps point in opposite directions"
     ranked = sorted(lines, key=lambda one: -abs(one["statistical"]) - abs(one["counterfactual"]))
     ranked.sort(key=lambda one: one["signs"] != "surely disagree")
     named = {id(one) for one in ranked[:8]}
@@ -134,8 +143,10 @@ def _one(
                 "kind": "scatter",
                 "points": points,
                 "kinds": {kind: KINDS[kind][:2] for kind in KINDS},
-                "x_axis": f"Statistical gap in {rate}, {pair}",
-                "y_axis": "Counterfactual gap",
+                "x_axis": f"Statistical gap in {rate}, {pair}, in points",
+                "x_format": "points",
+                "y_axis": "Counterfactual gap, in points",
+                "y_format": "points",
                 "x_zero": 0.0,
                 "y_zero": 0.0,
                 "diagonal": True,
@@ -170,12 +181,12 @@ def _forests(view: View, *, fold: bool) -> list[Block]:
         groups = {(row["group"], row["reference"]) for row in rows}
         one_class = len({row["class"] for row in rows}) == 1
         found = view.lens_findings(LENS, f"counterfactual_{measure}")
-        rate = words(measure.removesuffix("_gap"))
+        rate = words(str(look_up(measure).base))
         blocks.append(
             forest_figure(
                 f"counterfactual-{slug(measure)}",
                 rows,
-                title=headline(found[0]["sentence"]) if found else f"Counterfactual gaps in {rate}",
+                title=found[0]["heading"] if found else f"Counterfactual gaps in {rate}",
                 axis=f"Counterfactual gap in {rate}",
                 read="a mark right of the line means that rewriting a text as the group’s makes "
                 f"the decision more frequent. The line is the interval at {view.level} for all of "
@@ -184,7 +195,7 @@ def _forests(view: View, *, fold: bool) -> list[Block]:
                 plain=f"Counterfactual gaps in {rate}",
                 about=[] if fold else [(f"counterfactual_{measure}", rows[0]["attribute"])],
                 zero=0.0,
-                order=sorted(rows[:30], key=_value),
+                lines=("group", "groups") if one_class else ("class", "classes"),
             )
         )
         break
@@ -216,7 +227,3 @@ def _flips(view: View) -> list[Block]:
             [sentences(told), numbers_table(rows, caption="Flip rate and changed share")],
         )
     ]
-
-
-def _value(row: Row) -> float:
-    return -float(row["value"]) if row["value"] is not None else 9.0

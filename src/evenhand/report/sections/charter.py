@@ -5,8 +5,9 @@ from typing import Any
 
 from evenhand.charter.words import percent, plain_number
 from evenhand.report.blocks import Block, folded, section, sentences, table
-from evenhand.report.labels import cell, listed, opening, spoken
+from evenhand.report.labels import cell, listed, spoken
 from evenhand.report.view import View
+from evenhand.speech import opening
 
 _OUTCOMES = {
     "false_positive": "Wrongly decided",

@@ -3,13 +3,13 @@
 from collections import Counter
 from typing import Any
 
-from evenhand.findings.sentences import plural
-from evenhand.findings.verdict import COUNTED_OTHERWISE, HIDDEN_UNDER, UNTOLD_UNDER
-from evenhand.report.blocks import Block, folded, section, sentences, table
-from evenhand.report.forests import rows_csv
+from evenhand.findings.limits import small_row
+from evenhand.lenses.scope import HIDDEN_UNDER, UNTOLD_UNDER
+from evenhand.report.blocks import Block, folded, rows_csv, section, sentences, table
 from evenhand.report.labels import cell, spoken
-from evenhand.report.table import left_out
+from evenhand.report.table import left_out, rows_left_out
 from evenhand.report.view import Row, View
+from evenhand.speech import plural
 
 # Every number of the audit goes into the page where it is small enough to carry.
 MOST_ROWS_CSV = 120_000
@@ -18,14 +18,9 @@ MOST_ROWS_CSV = 120_000
 def quality_section(view: View) -> dict[str, Any]:
     """What was left out and what rests on too few cases."""
     data = view.record["data"]
-    hidden = [row for row in view.rows if _small(row, HIDDEN_UNDER)]
-    few = [row for row in view.rows if _small(row, UNTOLD_UNDER)]
-    gone = sum(item["rows"] for item in data.get("excluded") or [])
-    parts = [
-        f"{plural(gone, 'row')} {'was' if gone == 1 else 'were'} left out"
-        if gone
-        else "No row was left out"
-    ]
+    hidden = [row for row in view.rows if small_row(row, under=HIDDEN_UNDER)]
+    few = [row for row in view.rows if small_row(row, under=UNTOLD_UNDER)]
+    parts = [rows_left_out(view.record)]
     if hidden:
         rest = "rests" if len(hidden) == 1 else "rest"
         parts.append(
@@ -80,13 +75,6 @@ def _untold(rows: list[Row]) -> list[Block]:
     return [folded(f"Where there are fewer than {UNTOLD_UNDER} cases", [held])]
 
 
-def _small(row: Row, under: int) -> bool:
-    if str(row["measure"]).endswith(COUNTED_OTHERWISE):
-        return False
-    counts = [row[name] for name in ("n", "n_reference") if row[name] is not None]
-    return any(count < under for count in counts)
-
-
 def methods_section(view: View) -> dict[str, Any]:
     """Version, engine, seed, fingerprint and command, and the method behind every number."""
     made, data = view.record["made"], view.record["data"]
@@ -116,7 +104,7 @@ def methods_section(view: View) -> dict[str, Any]:
                 "Whole interval inside the limit: within. Whole interval outside: outside. "
                 "Otherwise: cannot tell. No limit given: not assessed.",
                 f"Under {HIDDEN_UNDER} cases a number is hidden, under {UNTOLD_UNDER} it is shown "
-                "and cannot be told.",
+                "and no limit is held against it.",
                 "The fingerprint is taken from counts, so it is the same on every engine.",
             ],
             title="How to read it",

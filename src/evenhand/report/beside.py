@@ -1,0 +1,182 @@
+"""A model's record and its labelers' on one page: do people and machine draw the same line?"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evenhand.lenses.measures import look_up
+from evenhand.report.blocks import (
+    Block,
+    axis_form,
+    axis_title,
+    figure,
+    interval_text,
+    is_shown,
+    numbers_table,
+    rows_csv,
+    section,
+    sentences,
+    share,
+    value_text,
+)
+from evenhand.report.labels import short
+from evenhand.report.palette import SERIES, SERIES_SHAPES
+from evenhand.report.view import Row, View
+from evenhand.speech import opening
+
+MOST_GROUPS = 20
+NAMES = ("The model", "Its labelers")
+# What both records may hold, with the lens of each: the line that is drawn, and how often.
+_SHARED = (
+    ("implied_threshold", "thresholds", "labelers"),
+    ("selection_rate", "statistical", "statistical"),
+    ("false_positive_rate", "statistical", "statistical"),
+    ("false_negative_rate", "statistical", "statistical"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """Two views of one system: its model's and its labelers', and how their attributes pair."""
+
+    model: View
+    labelers: View
+    attributes: tuple[tuple[str, str], ...]
+
+    def section(self) -> dict[str, Any]:
+        """The section that shows both on the same axes."""
+        blocks: list[Block] = []
+        for pair in self.attributes:
+            blocks += [block for block in (self._figure(pair),) if block]
+        findings = [
+            {"verdict": one["verdict"], "text": one.get("line") or one["sentence"]}
+            for one in self.labelers.findings
+            if one["verdict"] != "not assessed"
+        ]
+        if findings:
+            blocks.append(sentences(findings, title="What was found of the labelers"))
+        return section(
+            "beside",
+            kicker="The model and its labelers",
+            heading=self.heading(),
+            lead="A model learns from labels. Where both treat a group in the same way, look at "
+            "the labels and their guideline first; where only the model does, at the model.",
+            blocks=blocks,
+        )
+
+    def heading(self) -> str:
+        """Whether what lies outside for the model does so for its labelers too."""
+        outside = [self._outside(view) for view in (self.model, self.labelers)]
+        both = [name for name in outside[0] if name in outside[1]]
+        if both:
+            return f"Model and labelers both lie outside what was agreed for {short(both[0])}"
+        if outside[0]:
+            return f"Only the model lies outside what was agreed, for {short(outside[0][0])}"
+        if outside[1]:
+            return f"Only the labelers lie outside what was agreed, for {short(outside[1][0])}"
+        return "The model and its labelers, group by group"
+
+    def _outside(self, view: View) -> list[str]:
+        lenses = ("labelers",) if view is self.labelers else ("thresholds", "statistical")
+        rows = [row for row in view.rows if row["lens"] in lenses and row["labeler"] is None]
+        found = [row["group"] for row in rows if row["verdict"] == "outside" and row["group"]]
+        return list(dict.fromkeys(map(str, found)))
+
+    def _figure(self, pair: tuple[str, str]) -> Block | None:
+        charts, held = [], []
+        for measure, *lenses in _SHARED:
+            sides = [
+                [row for row in view.whole(lens, measure, attribute=name) if is_shown(row)]
+                for view, lens, name in zip((self.model, self.labelers), lenses, pair)
+            ]
+            if not all(sides) or any(len({row["class"] for row in side}) > 1 for side in sides):
+                continue
+            charts.append(_chart(measure, sides))
+            held += [row for side in sides for row in side]
+        if not charts:
+            return None
+        title = f"Model and labelers, by {short(pair[0])}"
+        return figure(
+            f"beside-{len(self.attributes)}",
+            title=title,
+            charts=charts,
+            read="two marks of one line are the model’s and the labelers’, with their intervals. "
+            "Apart, the model does something that the labels do not.",
+            legend=[
+                {"shape": SERIES_SHAPES[i], "colour": SERIES[i], "text": name}
+                for i, name in enumerate(NAMES)
+            ],
+            numbers=numbers_table(held, caption=title, most=60),
+            csv_text=rows_csv(held),
+        )
+
+
+def labelers_beside(view: View, others: Sequence[View]) -> Beside | None:
+    """The pair that two records are: a model's and its labelers'; None for any other records.
+
+    They are of one system where their charters name the same one, or where neither has a name
+    and they speak of the same groups.
+    """
+    if len(others) != 1:
+        return None
+    both = (others[0], view)
+    labeled = [bool(one.where("labelers")) for one in both]
+    names = [_system(one) for one in both]
+    if labeled.count(True) != 1 or names[0] != names[1]:
+        return None
+    labelers, model = both if labeled[0] else both[::-1]
+    attributes = tuple(_paired(model, labelers))
+    return Beside(model=model, labelers=labelers, attributes=attributes) if attributes else None
+
+
+def _system(view: View) -> Any:
+    return ((view.record.get("charter") or {}).get("system") or {}).get("name")
+
+
+def _paired(model: View, labelers: View) -> list[tuple[str, str]]:
+    """The attributes that speak of the same groups, whatever their columns are called."""
+    mine, theirs = _groups(model), _groups(labelers)
+    pairs = []
+    for name, groups in mine.items():
+        ranked = sorted(theirs, key=lambda other: (other != name, -len(groups & theirs[other])))
+        for other in ranked[:1]:
+            if len(groups & theirs[other]) > 1:
+                pairs.append((name, other))
+    return pairs
+
+
+def _groups(view: View) -> Mapping[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for row in view.rows:
+        if row["attribute"] and row["group"]:
+            found.setdefault(row["attribute"], set()).add(row["group"])
+    return found
+
+
+def _chart(measure: str, sides: Sequence[Sequence[Row]]) -> dict[str, Any]:
+    form = axis_form(measure)
+    height = {row["group"]: row["value"] or row.get("set_low") or 0.0 for row in sides[0]}
+    shown = sorted(height, key=lambda group: -height[group])[:MOST_GROUPS]
+    title = opening(look_up(measure).label)
+    return {
+        "kind": "grouped",
+        "axis": axis_title(title, form),
+        "format": form,
+        "title": title,
+        "rows": [
+            {
+                "line": row["group"],
+                "series": name,
+                "value": row["value"],
+                "low": row["family_low"],
+                "high": row["family_high"],
+                "tip": f"{short(row['group'])}, {name.lower()}: "
+                f"{share(row['value']) if row['value'] is not None else value_text(row)} "
+                f"{interval_text(row)}",
+            }
+            for group in shown
+            for name, side in zip(NAMES, sides)
+            for row in side
+            if row["group"] == group
+        ],
+    }

@@ -1,0 +1,182 @@
+"""What a record says, in the one order that terminal, notebook and Markdown share.
+
+The finding · every group's rates · further findings in a line each · what to do and whose it is ·
+what the data cannot tell. How it looks is the business of whoever shows it.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from evenhand.findings.limits import HIDDEN, hide_row
+from evenhand.findings.sentences.finding import settle_sentence
+from evenhand.findings.sentences.rows import row_sentence
+from evenhand.findings.sentences.verdict import TAGS
+from evenhand.findings.settle import settle
+from evenhand.lenses.scope import HIDDEN_UNDER
+from evenhand.report.rates import RATES, Grid, rate_grids
+from evenhand.report.table import left_out
+from evenhand.report.view import View, whole
+from evenhand.speech import agree, opening, plural
+
+Plain = Mapping[str, Any]
+# Further findings that a short form shows, open comparisons and undefined rates that it names.
+FEW, MOST_OPEN, MOST_UNDEFINED = 3, 3, 3
+MARKS = {"outside": "✗", "cannot tell": "?", "within": "✓", "not assessed": "·"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A finding in a line, with its verdict."""
+
+    verdict: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outline:
+    """The parts of a record in the order in which they are read.
+
+    `rest` follows the headline, `about` says what was read, `heeded` what is to be known before
+    any number is trusted, `steps` what to do and whose it is, `unknown` what the data cannot tell.
+    """
+
+    tag: str
+    verdict: str
+    headline: str
+    rest: str
+    agreed: str
+    about: str
+    heeded: tuple[str, ...]
+    grids: tuple[Grid, ...]
+    findings: tuple[Line, ...]
+    steps: tuple[str, ...]
+    unknown: tuple[str, ...]
+    notes: tuple[str, ...]
+    level: str
+
+
+def outline(record: Plain) -> Outline:
+    """The parts of a record."""
+    heeded = tuple(record["data"].get("heeded") or ())
+    own = [finding for finding in record["findings"] if finding["sentence"]]
+    findings = own[1:] if own and _is_stated(own[0], record) else own
+    level = record["made"].get("level", 0.95)
+    return Outline(
+        tag=TAGS[record["verdict"]],
+        verdict=record["verdict"],
+        headline=opening(str(record.get("headline") or record["sentence"])),
+        rest=str(record.get("remark") or ""),
+        agreed=(record.get("charter") or {}).get("sentence") or "",
+        about=" ".join([f"{_counted(record)}.", *left_out(record)]),
+        heeded=heeded,
+        grids=tuple(rate_grids(record)),
+        findings=tuple(_line(finding, record) for finding in findings),
+        steps=tuple(_steps(own)),
+        unknown=tuple(_unknown(record, own)),
+        notes=tuple(note for note in record["notes"] if note not in heeded),
+        level=f"Intervals hold at {level:.0%} for all classes and groups of a measure together.",
+    )
+
+
+def _counted(record: Plain) -> str:
+    """How many were read, by what the charter calls them."""
+    rows = record["data"].get("rows")
+    item = ((record.get("charter") or {}).get("system") or {}).get("item") or ("row", "rows")
+    return plural(rows, *item) if rows is not None else str(record["data"]["source"])
+
+
+def _is_stated(finding: Plain, record: Plain) -> bool:
+    """Whether the headline of the record says this finding already."""
+    leads = record["verdict"] != "within" and finding["lens"] != "charter"
+    return leads and bool(finding.get("headline"))
+
+
+def _line(finding: Plain, record: Plain) -> Line:
+    said = finding.get("line") or finding["sentence"]
+    # What is open in a charter is for its layer; other findings say whose they are in `steps`.
+    if record["charter"] and (finding["lens"] == "charter" or not finding.get("line")):
+        said += f" ({finding['layer']}: {finding['owner'] or 'nobody named'})"
+    return Line(verdict=finding["verdict"], text=said)
+
+
+def _steps(findings: list[Plain]) -> Iterator[str]:
+    """What to do with what lies outside, and whose it is; each once."""
+    asked: dict[str, str] = {}
+    for finding in findings:
+        if finding["verdict"] != "cannot tell" and finding.get("next"):
+            whose = finding.get("whose") or _whose(finding)
+            asked.setdefault(str(finding["next"]), whose)
+    yield from (" ".join(filter(None, (step, whose))) for step, whose in asked.items())
+
+
+def _whose(finding: Plain) -> str:
+    return f"({finding['layer']}: {finding['owner']})" if finding["owner"] else ""
+
+
+def _unknown(record: Plain, findings: list[Plain]) -> Iterator[str]:
+    """What would settle what is open, and which rates are not there."""
+    told: set[int] = set()
+    for finding in findings:
+        if finding["verdict"] == "cannot tell":
+            told.update(finding["rows"])
+            if finding.get("next"):
+                name = finding.get("short")
+                yield f"{opening(name)}: {finding['next']}" if name else str(finding["next"])
+    yield from _open_rows(record, told)
+    reasons: dict[str, list[str]] = {}
+    for row in map(hide_row, record["results"]):
+        if row["undefined"] and row["group"] and _is_rate(row):
+            groups = reasons.setdefault(str(row["undefined"]), [])
+            if row["group"] not in groups:
+                groups.append(row["group"])
+    for reason, groups in reasons.items():
+        yield _missing_rates(reason, groups)
+
+
+def _open_rows(record: Plain, told: set[int]) -> Iterator[str]:
+    """Comparisons that the data leave open beside one that they settle, and what would help."""
+    places = [
+        place
+        for place, row in enumerate(record["results"])
+        if row["verdict"] == "cannot tell" and row["labeler"] is None and place not in told
+    ]
+    if not places:
+        return
+    view = View.of(whole(record))
+    rows = [view.rows[place] for place in places]
+    keys = ("lens", "attribute", "group", "stratum")
+    costs = {tuple(row[k] for k in keys) for row in rows if row["measure"] == "cost_ratio"}
+    # A cost ratio is the implied threshold said otherwise: once is enough.
+    rows = [
+        row
+        for row in rows
+        if row["measure"] != "implied_threshold" or tuple(row[k] for k in keys) not in costs
+    ]
+    for row in rows[:MOST_OPEN]:
+        further = settle(row, view.look, view.record.get("details"))
+        remedy = (
+            settle_sentence(asdict(further), view.words, row["class"])
+            if further is not None
+            else ""
+        )
+        yield " ".join(filter(None, (row_sentence(row, view.words, view.look), remedy)))
+    more = len(rows) - MOST_OPEN
+    if more > 0:
+        yield f"{plural(more, 'more comparison')} {agree(more, 'is', 'are')} as open."
+
+
+def _is_rate(row: Plain) -> bool:
+    """Whether a row is a rate of a group that is shown and has no number."""
+    shown = row["lens"] == "statistical" and row["measure"] in RATES
+    return shown and row["stratum"] is None and row.get("set_low") is None
+
+
+def _missing_rates(reason: str, groups: list[str]) -> str:
+    """The groups that lack some rate, and why."""
+    named = ", ".join(groups[:MOST_UNDEFINED])
+    more = len(groups) - MOST_UNDEFINED
+    who = f"{named} and {more:,} more" if more > 0 else named
+    if reason == HIDDEN:
+        return f"Some rates of {who} rest on fewer than {HIDDEN_UNDER} cases and are hidden."
+    return f"Some rates of {who} are undefined: {reason}."
