@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.errors import UsageError
-from evenhand.simulate.causal import paired_decisions
+from evenhand.simulate.counterfactual import paired_decisions
 
 numbers = st.lists(st.floats(-3, 3), min_size=3, max_size=3)
 

@@ -6,8 +6,7 @@ import pytest
 
 from evenhand.errors import UsageError
 from evenhand.simulate.labelers import LabelerGroup, Variation, simulate_labelers
-from evenhand.stats.signal import signal_detection
-from evenhand.stats.signal_checks import ez_diffusion
+from evenhand.stats.labelers.signal import ez_diffusion, signal_detection
 
 
 def counted(frame, group):

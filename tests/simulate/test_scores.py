@@ -6,9 +6,9 @@ import pytest
 
 from evenhand.errors import UsageError
 from evenhand.simulate.scores import ScoreGroup, simulate_scores
-from evenhand.stats.histogram import rule_of_thumb_bandwidth, score_histogram
-from evenhand.stats.implied import implied_threshold_gap, implied_thresholds
-from evenhand.stats.local import local_moments
+from evenhand.stats.thresholds.histogram import rule_of_thumb_bandwidth, score_histogram
+from evenhand.stats.thresholds.implied import implied_threshold_gap, implied_thresholds
+from evenhand.stats.thresholds.local import local_moments
 
 
 def test_planted_values_by_hand():

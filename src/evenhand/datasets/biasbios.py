@@ -1,14 +1,19 @@
-"""Biographies with occupation and gender (BiasBios), in the three layouts they come in."""
+"""Biographies with occupation and gender (BiasBios), in the three layouts they come in.
 
+One of them is a pickle, which is read as plain data: nothing in it is ever run.
+"""
+
+import io
+import pickle
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import polars as pl
 
-from evenhand.datasets.plain_pickle import read_plain_pickle
 from evenhand.errors import DataError
 
+_PLAIN = {"dict": dict, "list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
 # The parquet numbers the occupations in alphabetical order and writes 0 for men, 1 for women.
 PROFESSIONS = (
     "accountant", "architect", "attorney", "chiropractor", "comedian", "composer", "dentist",
@@ -28,29 +33,70 @@ _SPLITS = {"train": "train", "dev": "validation", "validation": "validation", "t
 COLUMNS = ("id", "text", "truth", "gender", "name", "split")
 
 
-def read_biasbios(path: str | Path) -> pl.DataFrame:
+def read_plain_pickle(path: str | Path) -> Any:
+    """The value in a pickle, if it holds only containers, texts, numbers, truth values and None.
+
+    Examples:
+        >>> import pickle, tempfile
+        >>> with tempfile.NamedTemporaryFile(suffix=".pkl") as file:
+        ...     file.write(pickle.dumps([{"title": "poet"}])) and file.flush()
+        ...     read_plain_pickle(file.name)
+        [{'title': 'poet'}]
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise DataError(f"{str(path)!r} does not exist. Give the path of the pickle.")
+    try:
+        # latin-1 keeps the bytes of pickles that Python 2 wrote
+        return _PlainUnpickler(io.BytesIO(path.read_bytes()), encoding="latin-1").load()
+    except _Refused as problem:
+        raise DataError(
+            f"{str(path)!r} contains {problem}, which could run code. Only lists, dicts, tuples, "
+            "texts and numbers are read: write the file again with these."
+        ) from problem
+    except Exception as problem:  # a damaged pickle raises almost anything
+        raise DataError(f"{str(path)!r} is not a readable pickle.") from problem
+
+
+def read_biasbios(path: str | Path, *, keep_first: bool = False) -> pl.DataFrame:
     """Biographies of a parquet file, a pickle or a folder with one file for each split.
 
     The columns are always id, text, truth (the occupation), gender, name and split; name and
     split are null where the layout lacks them. The text is the biography without its first
-    sentence where the layout says where that ends (`start_pos`).
+    sentence where the layout says where that ends (`start_pos`): that sentence has the title,
+    and the first paper leaves it out. `keep_first` keeps it where the file has it, as the second
+    does, which masks the title instead.
     """
     path = Path(path)
     if path.is_dir():
-        return _read_folder(path)
+        return _read_folder(path, keep_first=keep_first)
     if not path.is_file():
         raise DataError(f"{str(path)!r} does not exist. Give the path of the biographies.")
     if path.suffix == ".parquet":
         return _from_parquet(path)
     if path.suffix in (".pkl", ".pickle"):
-        return _from_pickle(path)
+        return _from_pickle(path, keep_first=keep_first)
     raise DataError(
         f"{str(path)!r} is neither a parquet file nor a pickle. "
         "Give .parquet, .pkl or a folder with train, dev and test files."
     )
 
 
-def _read_folder(path: Path) -> pl.DataFrame:
+class _Refused(Exception):
+    """A class that is no plain container."""
+
+
+class _PlainUnpickler(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        if module in ("builtins", "__builtin__") and name in _PLAIN:
+            return _PLAIN[name]
+        raise _Refused(f"{module}.{name}")
+
+    def persistent_load(self, pid: Any) -> NoReturn:
+        raise _Refused("a reference outside the file")
+
+
+def _read_folder(path: Path, *, keep_first: bool) -> pl.DataFrame:
     found = sorted(
         file
         for file in path.iterdir()
@@ -61,7 +107,7 @@ def _read_folder(path: Path) -> pl.DataFrame:
             f"{str(path)!r} has no train, dev or test file (.parquet or .pkl). "
             "Give the folder that holds them."
         )
-    frame = pl.concat([read_biasbios(file) for file in found])
+    frame = pl.concat([read_biasbios(file, keep_first=keep_first) for file in found])
     return frame.with_columns(id=pl.int_range(pl.len(), dtype=pl.Int64))
 
 
@@ -86,7 +132,7 @@ def _from_parquet(path: Path) -> pl.DataFrame:
     )
 
 
-def _from_pickle(path: Path) -> pl.DataFrame:
+def _from_pickle(path: Path, *, keep_first: bool) -> pl.DataFrame:
     rows = read_plain_pickle(path)
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows) or not rows:
         raise DataError(f"{str(path)!r} does not hold a list of biographies (dicts).")
@@ -96,7 +142,7 @@ def _from_pickle(path: Path) -> pl.DataFrame:
         path,
     )
     return _frame(
-        texts=[_text(row) for row in rows],
+        texts=[_text(row, keep_first=keep_first) for row in rows],
         truth=[_profession(row.get("title", row.get("p")), path) for row in rows],
         gender=[_gender(row.get("gender", row.get("g")), path) for row in rows],
         names=[_name(row.get("name")) for row in rows],
@@ -104,9 +150,11 @@ def _from_pickle(path: Path) -> pl.DataFrame:
     )
 
 
-def _text(row: Mapping[str, Any]) -> str | None:
-    """The biography after its first sentence, from `raw` and `start_pos` or ready-made."""
+def _text(row: Mapping[str, Any], *, keep_first: bool) -> str | None:
+    """The biography, by default after its first sentence: from `raw`, or ready-made."""
     if isinstance(row.get("raw"), str):
+        if keep_first:
+            return str(row["raw"]).strip()
         return str(row["raw"])[int(row.get("start_pos", 0)) :].strip()
     for key in ("hard_text", "bio", "text"):
         if isinstance(row.get(key), str):

@@ -16,7 +16,7 @@ _FEWEST = 3  # a smaller cell has no training row left
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Split:
+class DatasetSplit:
     """Row numbers of the three parts, and a hash that tells two splits apart.
 
     `small_cells` names the cells (class, group) of fewer than three rows, which have no
@@ -59,7 +59,7 @@ def split(
     validation: float = 0.10,
     test: float = 0.25,
     seed: int = 0,
-) -> Split:
+) -> DatasetSplit:
     """A split of the rows within every cell of class and group, 65/10/25 unless told otherwise.
 
     Examples:
@@ -88,7 +88,7 @@ def split(
             at += size
     train, valid, held = (np.sort(np.array(part, dtype=np.int64)) for part in parts)
     digest = sha256(b"|".join(part.astype("<i8").tobytes() for part in (train, valid, held)))
-    return Split(
+    return DatasetSplit(
         train=train,
         validation=valid,
         test=held,

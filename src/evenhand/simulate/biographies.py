@@ -63,7 +63,7 @@ def biographies(
     n: int,
     *,
     occupations: Mapping[str, Occupation] | None = None,
-    causal: float = 1.0,
+    pronouns: float = 1.0,
     spurious: float = 1.0,
     leak: str = "imbalance",
     strength: float = 2.0,
@@ -72,7 +72,7 @@ def biographies(
 ) -> Biographies:
     """Biographies of about 68 words without their title, with two switches and a norm leak.
 
-    `causal` is the share of texts with pronouns (0: none, so that no swap changes anything);
+    `pronouns` is the share of texts with pronouns (0: none, so that no swap changes anything);
     `spurious` how far the norms of women and men lie apart, in standard deviations (0: norm words
     tell nothing of gender). The norm leaks into the title by "imbalance" alone, by "label_noise"
     (who does not look the part is mislabelled) or because "class_words" are rarer for them;
@@ -83,7 +83,7 @@ def biographies(
         >>> made.frame.columns
         ['id', 'name', 'gender', 'title', 'text']
     """
-    chosen = _checked(n, occupations, causal=causal, leak=leak)
+    chosen = _checked(n, occupations, pronouns=pronouns, leak=leak)
     titles = list(chosen)
     rng = np.random.default_rng(seed)
     share = np.array([each.female_share for each in chosen.values()])
@@ -98,14 +98,16 @@ def biographies(
         label = np.where(noisy, rng.choice(len(titles), size=n, p=size / size.sum()), title)
     pull = slope[title] * norm if leak == "class_words" else np.zeros(n)
     topics = _topics(chosen, title, norm, pull, rng)
-    frame = _frame(titles, label, female, topics, causal=causal, first_names=first_names, rng=rng)
+    frame = _frame(
+        titles, label, female, topics, pronouns=pronouns, first_names=first_names, rng=rng
+    )
     return Biographies(
         frame=frame,
         hidden=pl.DataFrame(
             {"id": np.arange(n), "norm": norm, "title": np.array(titles)[title].tolist()}
         ),
         planted={
-            "causal": float(causal),
+            "pronouns": float(pronouns),
             "spurious": float(spurious),
             "leak": leak,
             "female_share": dict(zip(titles, share.tolist())),
@@ -117,7 +119,7 @@ def biographies(
 
 
 def _checked(
-    n: int, given: Mapping[str, Occupation] | None, *, causal: float, leak: str
+    n: int, given: Mapping[str, Occupation] | None, *, pronouns: float, leak: str
 ) -> dict[str, Occupation]:
     chosen = dict(occupations() if given is None else given)
     if n < 1 or len(chosen) < 2:
@@ -132,8 +134,8 @@ def _checked(
         raise UsageError(
             f"leak={leak!r} is not one of {', '.join(LEAKS)}.{nearest(str(leak), list(LEAKS))}"
         )
-    if not 0 <= causal <= 1:
-        raise UsageError(f"causal={causal} is not a share between 0 (no pronouns) and 1.")
+    if not 0 <= pronouns <= 1:
+        raise UsageError(f"pronouns={pronouns} is not a share between 0 (no pronouns) and 1.")
     return chosen
 
 
@@ -169,7 +171,7 @@ def _frame(
     female: NDArray[np.bool_],
     topics: NDArray[np.object_],
     *,
-    causal: float,
+    pronouns: float,
     first_names: bool,
     rng: np.random.Generator,
 ) -> pl.DataFrame:
@@ -179,7 +181,7 @@ def _frame(
     pick = rng.random(n)
     firsts = [given[g][int(p * len(given[g]))] for g, p in zip(gender.tolist(), pick.tolist())]
     surnames = np.array(words.SURNAMES, dtype=object)[rng.integers(0, len(words.SURNAMES), n)]
-    mode = np.where(rng.random(n) < causal, gender, 2)
+    mode = np.where(rng.random(n) < pronouns, gender, 2)
     plans = _templates(first_names=first_names)
     variant = rng.integers(0, len(plans) // 3, n)
     chosen = (variant * 3 + mode).tolist()

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from evenhand.errors import UsageError
 from evenhand.stats.estimate import FloatArray
-from evenhand.stats.signal import threshold_model
+from evenhand.stats.labelers.signal import threshold_model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, ndtr, ndtri
+from scipy.special import expit, ndtr
 
 from evenhand.errors import UsageError
 
@@ -95,13 +95,3 @@ def true_rates(group: Group) -> dict[str, float]:
         "precision": group.base_rate * hit / selected,
         "accuracy": group.base_rate * hit + (1 - group.base_rate) * (1 - alarm),
     }
-
-
-def threshold_for(true_positive_rate: float, *, separation: float = 2.0) -> float:
-    """The threshold at which a group has this true positive rate.
-
-    Examples:
-        >>> round(true_rates(Group(threshold=threshold_for(0.7)))["true_positive_rate"], 6)
-        0.7
-    """
-    return float(expit(_SLOPE * (separation / 2 - ndtri(true_positive_rate))))

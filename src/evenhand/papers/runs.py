@@ -1,0 +1,268 @@
+"""The papers' interventions trained and measured: the ledger's remedies, one table of rows each.
+
+What a paper prints is read from these rows; nothing here knows a layout.
+"""
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from evenhand.errors import EvenhandError, MissingExtra
+from evenhand.lenses.counterfactual import lens as counterfactual
+from evenhand.lenses.norms import lens as norms
+from evenhand.lenses.rows import Options, Rows
+from evenhand.lenses.statistical import lens as statistical
+from evenhand.papers.sheets import Cell
+from evenhand.remedies.ledger.compare import lacking
+from evenhand.remedies.ledger.measures import decided_rows, outcome
+from evenhand.remedies.ledger.registry import REMEDIES
+from evenhand.remedies.ledger.task import Fitted, LedgerSettings, Task
+from evenhand.remedies.ledger.texts import LedgerTexts
+from evenhand.remedies.thresholds import GroupThresholds
+from evenhand.stats.estimate import FloatArray
+from evenhand.stats.rates import rate
+from evenhand.stats.spread import gap_variance, root_mean_square
+
+Progress = Callable[[float, float], None]
+FOCAL, REFERENCE = "female", "male"
+Z = 1.959963984540054
+WORKERS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """One remedy on one representation and seed, measured on the test rows.
+
+    `rows` are those of all lenses; `rest_accuracy` the mean over classes of deciding each against
+    its rest, `rest_gap` the root mean square of true positive gaps so decided, with its interval;
+    `fitted_gap` the same where cuts by group are fitted on the test rows themselves.
+    """
+
+    rows: Rows
+    accuracy: Cell
+    rest_accuracy: float
+    rest_gap: Cell
+    fitted_gap: Cell
+    auc: float
+    own: FloatArray
+    fitted: Fitted
+
+    def cell(self, measure: str, **keys: Any) -> Cell:
+        """A row of a lens, with the stars of its p; by default of women against men."""
+        where = {"group": FOCAL, "stratum": None, "measure": measure} | keys
+        held = self.rows.where(**where)
+        if not len(held):
+            return Cell(reason="not measured")
+        value, low, high, n, p = (float(held[k][0]) for k in ("value", "low", "high", "n", "p"))
+        if not np.isfinite(value):
+            return Cell(reason=str(held["undefined"][0]))
+        ends: dict[str, Any] = {"low": low, "high": high} if np.isfinite([low, high]).all() else {}
+        return Cell(value=value, n=int(n) if np.isfinite(n) else None, stars=stars(p), **ends)
+
+    def by_class(self, measure: str, **keys: Any) -> dict[str, Cell]:
+        """The rows of a measure by class."""
+        where = {"group": FOCAL, "stratum": None, "measure": measure} | keys
+        held = self.rows.where(**where)
+        return {
+            str(name): Cell(value=float(v), low=float(low), high=float(high), n=int(n))
+            for name, v, low, high, n in zip(
+                *(held[k] for k in ("class", "value", "low", "high", "n")), strict=True
+            )
+            if name is not None and np.isfinite(v)
+        }
+
+
+@dataclass(slots=True, kw_only=True)
+class Runs:
+    """Everything that was trained: measurements by representation, remedy and seed, or why not."""
+
+    texts: LedgerTexts
+    seeds: tuple[int, ...]
+    found: dict[tuple[str, str, int], Measurement] = field(default_factory=dict)
+    reasons: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def of(self, representation: str, remedy: str) -> list[Measurement]:
+        """The measurements of all seeds."""
+        keys = ((representation, remedy, seed) for seed in self.seeds)
+        return [self.found[key] for key in keys if key in self.found]
+
+    def cell(
+        self, representation: str, remedy: str, read: Callable[[Measurement], Cell], **printed: Any
+    ) -> Cell:
+        """One cell over all seeds, beside what the paper prints there."""
+        held = [read(each) for each in self.of(representation, remedy)]
+        if not held:
+            return Cell(reason="not run", **printed)
+        return mean_cell(held, **printed)
+
+    def notes(self) -> list[str]:
+        """Why something was not run, each reason once."""
+        why: dict[str, list[str]] = {}
+        for (representation, remedy), reason in self.reasons.items():
+            why.setdefault(reason, []).append(f"{remedy} on {representation}")
+        return [f"Not run: {', '.join(names)}. {reason}" for reason, names in why.items()]
+
+
+def stars(p: float) -> str:
+    """Marks of a small p, as the first paper sets them.
+
+    Examples:
+        >>> stars(0.03), stars(0.001), stars(float("nan"))
+        ('*', '**', '')
+    """
+    return "**" if p < 0.01 else "*" if p < 0.05 else ""
+
+
+def mean_cell(cells: Sequence[Cell], **printed: Any) -> Cell:
+    """The mean over seeds, with their spread; each side of the rows' interval holds it as well.
+
+    Examples:
+        >>> mean_cell([Cell(value=0.4, low=0.3, high=0.5), Cell(value=0.6, low=0.5, high=0.7)])
+        ... # doctest: +ELLIPSIS
+        Cell(value=0.5, low=0.2..., high=0.7..., spread=0.14..., ...)
+    """
+    known = [cell for cell in cells if cell.value is not None and np.isfinite(cell.value)]
+    if not known:
+        return Cell(reason=cells[0].reason or "undefined", **printed)
+    values = np.array([cell.value for cell in known], dtype=np.float64)
+    value = float(values.mean())
+    spread = float(values.std(ddof=1)) if len(known) > 1 else None
+    ends: dict[str, Any] = {}
+    pairs = [(c.low, c.high) for c in known if c.low is not None and c.high is not None]
+    if len(pairs) == len(known):
+        low, high = np.mean(pairs, axis=0)
+        # What a mean over so many seeds still moves by, beside what the test rows do.
+        more = 0.0 if spread is None else Z * spread / np.sqrt(len(known))
+        ends["low"] = value - float(np.hypot(value - low, more))
+        ends["high"] = value + float(np.hypot(high - value, more))
+        # A size stays at 0 or above, a correlation within its range.
+        floor = 0.0 if low >= 0 else -1.0 if low >= -1 else -np.inf
+        ends["low"] = max(floor, ends["low"])
+        ends["high"] = min(1.0 if high <= 1 else np.inf, ends["high"])
+    marks = sorted(cell.stars for cell in known)
+    return Cell(
+        value=value,
+        spread=spread,
+        stars=marks[(len(marks) - 1) // 2],
+        n=known[0].n,
+        **ends,
+        **printed,
+    )
+
+
+def run_remedies(
+    texts: LedgerTexts,
+    remedies: Mapping[str, Iterable[str]],
+    *,
+    seeds: int,
+    seed: int = 0,
+    settings: LedgerSettings | None = None,
+    progress: Progress | None = None,
+) -> Runs:
+    """Train the remedies of each representation and measure them; what fails says why."""
+    numbers = tuple(range(seed, seed + seeds))
+    runs = Runs(texts=texts, seeds=numbers)
+    wanted = [
+        (representation, name, number)
+        for representation, names in remedies.items()
+        for number in numbers
+        for name in names
+    ]
+    tasks: dict[tuple[str, int], Task] = {}
+    done = 0
+    with warnings.catch_warnings(), ThreadPoolExecutor(WORKERS) as pool:
+        # A fit that has spent its steps is near enough; threads share the filters of warnings.
+        warnings.filterwarnings("ignore", message=".*settled.*")
+        futures = []
+        for representation, name, number in wanted:
+            task = tasks.setdefault(
+                (representation, number),
+                Task(
+                    texts=texts,
+                    representation=representation,
+                    rows=texts.rows.drawn(number, redraw=seeds > 1),
+                    seed=number,
+                    settings=settings or LedgerSettings(),
+                ),
+            )
+            futures.append(pool.submit(_measured, task, name))
+        for (representation, name, number), future in zip(wanted, futures, strict=True):
+            found = future.result()
+            if isinstance(found, str):
+                runs.reasons[representation, name] = found
+            else:
+                runs.found[representation, name, number] = found
+            done += 1
+            if progress is not None:
+                progress(done, len(wanted))
+    return runs
+
+
+def _measured(task: Task, name: str) -> Measurement | str:
+    entry = REMEDIES.get(name)
+    if entry is None:
+        return f"there is no remedy {name!r}"
+    why = lacking(entry, task.texts, representation=task.representation, asked=frozenset({name}))
+    if why is not None:
+        return why
+    if entry.extra is not None and find_spec(entry.extra) is None:
+        return str(MissingExtra(entry.extra, f"The remedy {name!r}"))
+    try:
+        return measure_fitted(task, entry.fit(task))
+    except EvenhandError as error:
+        return str(error)
+
+
+def measure_fitted(task: Task, fitted: Fitted) -> Measurement:
+    """A trained remedy on the test rows, through every lens."""
+    texts = task.texts
+    rows = texts.rows
+    found = outcome(task, fitted)
+    decisions = decided_rows(texts, found)
+    decisions.check()
+    options = Options(settings={"not_class": False, "bootstrap": False})
+    parts = [statistical.measure(decisions, options).rows]
+    if texts.no_swap is None:
+        parts.append(counterfactual.measure(decisions, options).rows)
+    if texts.norms.undefined is None and len(rows.classes) > 2:
+        parts.append(norms.measure(decisions, options).rows)
+    truth, group = rows.truth[rows.test], task.groups_of(rows.test)
+    scores = fitted.scores(
+        task.features(rows.test), group=group, norm=texts.norm_features[rows.test]
+    )
+    accepted = fitted.accepts(scores, group=group)
+    right = np.where(np.arange(scores.shape[1]) == truth[:, None], accepted, 1 - accepted)
+    hits = int((found.decided == truth).sum())
+    whole = rate(hits, truth.size)
+    cuts = GroupThresholds(None).fit(scores, task.truth_of(rows.test), group=group)
+    return Measurement(
+        rows=Rows.concatenate(parts),
+        accuracy=Cell(value=whole.value, low=whole.low, high=whole.high, n=truth.size),
+        rest_accuracy=float(right.mean()),
+        rest_gap=_rest_gap(accepted, truth, group),
+        fitted_gap=_rest_gap(cuts.accepted_scores(scores, group=group), truth, group),
+        auc=found.auc,
+        own=found.own,
+        fitted=fitted,
+    )
+
+
+def _rest_gap(accepted: FloatArray, truth: Any, group: Any) -> Cell:
+    """Root mean square over classes of true positive gaps, each class against its rest."""
+    gaps, variances = [], []
+    for c in range(accepted.shape[1]):
+        sides = [accepted[(truth == c) & (group == g), c] for g in (FOCAL, REFERENCE)]
+        if min(len(side) for side in sides) < 2:
+            continue
+        gaps.append(float(sides[0].mean() - sides[1].mean()))
+        pairs = [(float(side.sum()), len(side)) for side in sides]
+        variances.append(float(gap_variance(*pairs[0], *pairs[1])))
+    if not gaps:
+        return Cell(reason="no class has two rows of each group")
+    size = root_mean_square(gaps, variances=variances, z=Z)
+    return Cell(value=float(size.value), low=float(size.low), high=float(size.high), n=len(gaps))
