@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -15,23 +16,31 @@ import evenhand
 SOURCE = Path(evenhand.__file__).parent
 ORDER = (
     "errors",
+    "files",
+    "speech",
     "stats",
     "decisions",
     "lenses",
     "text",
     "models",
-    "mitigation",
+    "remedies",
     "charter",
     "findings",
-    "monitor",
+    "watching",
     "report",
+    "papers",
+    "integrations",
     "cli",
     "web",
 )
 BESIDE = {"simulate", "datasets"}
-BESIDE_MAY_USE = {"errors", "stats", "text", "decisions"}
+BESIDE_MAY_USE = {"errors", "files", "speech", "stats", "text", "decisions"}
 # Audits and ledgers show themselves: their display hooks reach forward, when called.
-FORWARD = {("findings/run.py", "report"), ("mitigation/ledger.py", "report")}
+FORWARD = {
+    ("findings/run.py", "report"),
+    ("remedies/ledger/document.py", "report"),
+    ("watching/run.py", "report"),
+}
 HEAVY = (
     "sklearn",
     "torch",
@@ -96,7 +105,9 @@ def rooms_used(module: str) -> set[str]:
     return {name for name in names if name in {*ORDER, *BESIDE}}
 
 
-@pytest.mark.parametrize("module", [m for m in MODULES if "/" in m or m == "errors.py"])
+@pytest.mark.parametrize(
+    "module", [m for m in MODULES if "/" in m or m in {"errors.py", "speech.py"}]
+)
 def test_imports_point_backwards(module: str) -> None:
     own = room(module)
     assert own in {*ORDER, *BESIDE}, f"{own} is no room of the design"
@@ -105,7 +116,7 @@ def test_imports_point_backwards(module: str) -> None:
         assert used <= BESIDE_MAY_USE
         return
     behind = set(ORDER[: ORDER.index(own)])
-    if own in {"cli", "web"}:
+    if own in {"papers", "cli", "web"}:
         behind |= BESIDE
     assert used <= behind, f"{module} reaches forward to {sorted(used - behind)}"
 
@@ -150,14 +161,55 @@ def test_an_audit_of_polars_data_loads_no_extra() -> None:
     assert done.stdout.strip() == "[]"
 
 
+# The design's names that exist already.
+PUBLIC = (
+    *("Decisions", "Tallies", "Audit", "Watch", "Ledger", "Estimate", "EvenhandError"),
+    *("audit", "watch", "alarms", "tally", "check", "plan", "verify", "compare", "remedy_table"),
+    *("reproduce", "render", "read_record", "read_charter", "read_labels", "load_lexicon"),
+    *("swap", "swap_table", "scrub", "mask_titles", "score_table", "fit_norms", "score_norms"),
+    *("word_weights", "word_table", "filter_words", "trace_token_weights"),
+    *("cost_curve", "inferred_groups", "gap_scorer"),
+    *("rate", "gap", "ratio", "paired_gap"),
+)
+
+
 def test_public_names() -> None:
-    assert len(evenhand.__all__) <= 25
+    assert len(evenhand.__all__) <= 40
+    assert set(evenhand.__all__) == set(PUBLIC)
     assert sorted(set(evenhand.__all__)) == list(evenhand.__all__)
     assert set(evenhand.__all__) <= set(dir(evenhand))
     for name in evenhand.__all__:
         assert getattr(evenhand, name).__doc__, name
     with pytest.raises(AttributeError, match="module 'evenhand' has no attribute 'fairness'"):
         _ = evenhand.fairness
+
+
+@pytest.mark.parametrize("name", ["models", "remedies"])
+def test_public_names_of_a_room_cost_nothing_until_they_are_used(name: str) -> None:
+    room = import_module(f"evenhand.{name}")
+    assert room.__all__ == sorted(set(room.__all__))
+    assert set(room.__all__) <= set(dir(room))
+    for each in room.__all__:
+        assert getattr(room, each).__doc__, each
+    # A module of the same name would stand in its place once it is imported.
+    assert not {path.stem for path in (SOURCE / name).iterdir()} & set(room.__all__)
+    with pytest.raises(AttributeError, match=f"module 'evenhand.{name}' has no attribute 'cure'"):
+        _ = room.cure
+    heavy = [*HEAVY, "polars", "narwhals", "numpy"]
+    code = f"import sys, evenhand.{name}; print([n for n in {heavy!r} if n in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_former_name_says_what_it_is_now() -> None:
+    with pytest.raises(AttributeError, match=r"^evenhand.compare_remedies is now compare\.$"):
+        _ = evenhand.compare_remedies
+    with pytest.raises(AttributeError, match=r"^evenhand.compare_norm_bias is now in evenhand"):
+        _ = evenhand.compare_norm_bias
+    from evenhand.lenses.norms.lens import compare_norm_bias
+
+    assert compare_norm_bias.__doc__
+    assert evenhand.remedies.__name__ == "evenhand.remedies"
 
 
 def test_no_room_has_the_name_of_a_public_function() -> None:
@@ -167,12 +219,12 @@ def test_no_room_has_the_name_of_a_public_function() -> None:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_modules_are_small_and_named_for_one_thing(module: str) -> None:
-    assert len((SOURCE / module).read_text(encoding="utf-8").splitlines()) <= 450
+    assert len((SOURCE / module).read_text(encoding="utf-8").splitlines()) <= 600
     assert Path(module).stem not in {"utils", "helpers", "common", "base", "misc"}
 
 
 # Libraries in their own right until the commands that compare remedies on corpora arrive.
-AWAITED = {"mitigation", "datasets"}
+AWAITED = {"remedies", "datasets"}
 # Rooms on the way from a table to a report: a module there that nothing uses is dead.
 FLOW = {"decisions", "lenses", "charter", "findings", "report", "cli"}
 
@@ -226,3 +278,37 @@ def test_every_module_of_the_flow_has_a_user() -> None:
         if not (users(dotted, but=own) or together or registered):
             unused.append(module)
     assert unused == []
+
+
+# Short, and complete: nothing else belongs beside what they hold.
+SHORT = {"errors.py", "files.py", "findings/record.py", "lenses/scope.py", "report/palette.py"}
+DOORS = 185
+PER_THOUSAND_LINES = 4.2
+
+
+def line_count(module: str) -> int:
+    return len((SOURCE / module).read_text(encoding="utf-8").splitlines())
+
+
+def test_modules_grow_with_the_lines_and_no_faster() -> None:
+    # Corridors of small doors: skrub, datasette and narwhals have 2.0 to 2.9 in a thousand lines.
+    doors = [module for module in MODULES if not module.endswith("__init__.py")]
+    thousands = sum(line_count(module) for module in MODULES) / 1000
+    assert len(doors) <= max(DOORS, PER_THOUSAND_LINES * thousands)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_modules_are_worth_a_door(module: str) -> None:
+    if room(module) == "cli" or module.endswith("__init__.py") or module in SHORT:
+        return
+    assert line_count(module) >= 60, "say it in the module that uses it"
+
+
+def test_no_package_hides_in_a_prefix() -> None:
+    siblings: dict[str, list[str]] = {}
+    for module in MODULES:
+        folder, _, name = module.rpartition("/")
+        prefix, mark, _ = name.partition("_")
+        if mark and prefix:
+            siblings.setdefault(f"{folder}/{prefix}_*.py", []).append(module)
+    assert {prefix: names for prefix, names in siblings.items() if len(names) > 2} == {}

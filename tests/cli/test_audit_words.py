@@ -10,7 +10,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from evenhand.models.norm_files import load_norms
+from evenhand.models.norms.scorer import load_norms
 from evenhand.simulate.biographies import biographies, occupations
 
 TITLES = ("professor", "nurse", "surgeon", "teacher", "physician", "journalist")

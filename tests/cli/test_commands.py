@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import polars as pl
 import pytest
 
+from evenhand.cli.main import COMMANDS
 from evenhand.simulate.moderation import moderation
 
 ROLES = ["--truth", "violates", "--decision", "removed", "--group", "gender"]
@@ -24,8 +25,20 @@ def posts(tmp_path_factory):
 def test_audit_says_the_verdict_first_and_fits_the_screen(run, posts):
     code, out, _ = run("audit", posts, *ROLES, "--limit", "true_positive_rate_gap=0.05")
     assert code == 1
-    assert out.startswith("Gap found: 1 of 2 comparisons lies outside its limit")
-    assert max(map(len, out.splitlines())) <= 100
+    tag, headline, *_ = out.splitlines()
+    assert tag == "Gap found"
+    assert headline.startswith("Women whose truth is '1' get decision '1' ")
+    # Piped, and with no window to fit.
+    assert max(map(len, out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("columns", ["60", "200"])
+def test_a_window_is_used_whole(run, posts, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", columns)
+    _, out, _ = run("audit", posts, *ROLES)
+    longest = max(map(len, out.splitlines()))
+    assert longest <= int(columns)
+    assert longest > int(columns) / 2
 
 
 @pytest.mark.parametrize(
@@ -45,9 +58,10 @@ def test_exit_codes_follow_the_verdict(run, posts, limit, fail_on, expected):
 def test_no_limit_means_nothing_is_judged(run, posts):
     code, out, _ = run("audit", posts, *ROLES, "--quiet")
     assert code == 0
-    assert out == (
-        "Not assessed: no limit was given, so nothing is judged. "
-        "Set one with --limit or a charter.\n"
+    assert out.startswith("Not assessed: Women whose truth is not '1' get decision '1' less than")
+    assert out.endswith(
+        "No limits are set, so nothing is judged; `evenhand charter new` starts that "
+        "conversation.\n"
     )
 
 
@@ -56,11 +70,13 @@ def test_every_output_is_written_and_readable(run, posts, tmp_path):
     flags = [part for kind, path in paths.items() for part in (f"--{kind}", str(path))]
     run("audit", posts, *ROLES, "--limit", "selection_rate_gap=0.01", *flags)
     record = json.loads(paths["json"].read_text())
-    assert record["schema"] == "evenhand.audit/1"
+    assert record["schema"] == "evenhand.audit/2"
     assert record["verdict"] == "outside"
     assert record["data"]["rows"] == 20_000
     assert len(pl.read_csv(paths["csv"], infer_schema_length=None)) == len(record["results"])
-    assert paths["markdown"].read_text().startswith("### Evenhand: Gap found")
+    assert (
+        paths["markdown"].read_text().startswith("### Evenhand: Gap found: Women get decision '1' ")
+    )
     suite = ElementTree.fromstring(paths["junit"].read_text())
     assert int(suite.get("failures", "0")) >= 1
     assert int(suite.get("tests", "0")) == len(suite.findall("testcase"))
@@ -89,6 +105,11 @@ def test_reference_threshold_and_strata_flags_reach_the_record(run, posts, tmp_p
 # What is typed, the exit code and the one sentence that answers it.
 MISTAKES = [
     (["audti"], 2, "'audti' is not a command. Did you mean 'audit'? See: evenhand --help"),
+    (
+        ["xyz"],
+        2,
+        f"'xyz' is not a command. The commands are {', '.join(COMMANDS)}. See: evenhand --help",
+    ),
     (
         ["audit"],
         2,
@@ -165,6 +186,29 @@ def test_unknown_flag_names_the_help(run, posts):
     assert err.rstrip().endswith("See: evenhand audit --help")
 
 
+@pytest.mark.parametrize(
+    ("flag", "ours"), [("--y-pred", "decision"), ("--sensitive_features", "group")]
+)
+def test_a_flag_of_another_tool_is_answered_with_ours(run, posts, flag, ours):
+    code, out, err = run("audit", posts, flag, "removed")
+    told = f"No such option '{flag}': it is called --{ours} here. See: evenhand audit --help"
+    assert (code, out, err) == (2, "", f"evenhand: {told}\n")
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer"), [("au", "plain,audit"), ("audit --trut", "plain,--truth"),
+                          ("audit pos", "file,pos")]
+)  # fmt: skip
+def test_shells_complete_commands_flags_and_files(run, monkeypatch, typed, answer):
+    words = f"evenhand {typed}"
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+    monkeypatch.setenv("_EVENHAND_COMPLETE", "bash_complete")
+    code, out, err = run()
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0] == answer
+
+
 def test_unwritable_output_leaves_the_old_file(run, posts, tmp_path):
     folder = tmp_path / "audit.json"
     folder.mkdir()
@@ -205,8 +249,11 @@ def test_demo_tells_what_was_planted_and_found(run, tmp_path):
     folder = tmp_path / "demo"
     code, out, _ = run("demo", "--folder", str(folder), "--no-text")
     assert code == 0
-    assert "Planted: posts of nonbinary people come down from a score of 0.35" in out
-    assert "Gap found: the two mistakes are not weighed as agreed for 1 of 3 groups (non" in out
+    told = " ".join(out.split())
+    assert "Planted: posts by nonbinary people come down from a score of 0.35" in told
+    assert "Gap found. Posts by nonbinary people are removed on far weaker evidence" in told
+    # Commands are to be copied: they are the only lines that may be wider than the window.
+    assert max(len(line) for line in out.splitlines() if not line.startswith("$ ")) <= 80
     for page in ("report.html", "labelers.html"):
         assert (folder / page).read_text().startswith("<!doctype html>")
 
@@ -215,8 +262,9 @@ def test_demo_tells_what_was_planted_and_found(run, tmp_path):
 def test_demo_tells_both_stories(run, tmp_path):
     code, out, _ = run("demo", "--folder", str(tmp_path / "demo"))
     assert code == 0
-    assert "norm bias ρ" in out
-    assert "reweigh_augment: Lowered" in out
+    told = " ".join(out.split())
+    assert "bias ρ" in told
+    assert "Remedy: Start from " in told
     assert (tmp_path / "demo" / "occupations.html").exists()
 
 
@@ -240,7 +288,7 @@ def test_a_bug_is_told_apart_from_a_mistake(run, posts, monkeypatch):
     def broken(*_, **__):
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("evenhand.lenses.statistical.measure", broken)
+    monkeypatch.setattr("evenhand.lenses.statistical.lens.measure", broken)
     code, _, err = run("audit", posts, *ROLES)
     assert code == 5
     assert err.startswith("evenhand: something went wrong inside (ZeroDivisionError: oops).")

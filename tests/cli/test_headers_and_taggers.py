@@ -15,8 +15,8 @@ import pytest
 from evenhand.errors import UsageError
 from evenhand.models.endpoint import EndpointPredictor
 from evenhand.models.predictor import load_predictor
-from evenhand.text.swap_table import swap_table
-from evenhand.text.tagger import load_tagger
+from evenhand.text.compiled import load_tagger
+from evenhand.text.table import swap_table
 
 SECRET = "Bearer 7f3a-secret"
 

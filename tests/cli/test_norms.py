@@ -9,10 +9,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evenhand.models.bow import BagOfWords
-from evenhand.models.corpus import Corpus
+from evenhand.models.corpus import BagOfWords, Corpus
 from evenhand.models.linear import LogisticClassifier
-from evenhand.models.norm_table import training_rows
+from evenhand.models.norms.table import training_rows
 from evenhand.models.vectors import WordVectors
 from evenhand.simulate.biographies import Occupation, biographies
 from evenhand.text.mask import mask_texts
@@ -99,6 +98,50 @@ def test_a_share_of_every_cell_is_held_out(run, bios, tmp_path):
         training_rows(["a"], ["f"], split=["x"], share=0.5, seed=0, column="part")
 
 
+def test_relevant_words_and_names_are_chosen(run, bios, tmp_path):
+    names = tmp_path / "names.txt"
+    names.write_text("Chess\n")
+    fit = ("norms", "fit", bios, *ROLES, "--group", "gender", "--name", "name", "--bag-of-words")
+    code, told, _ = run(*fit, "--relevant", 0.6, "--names", names, "--out", tmp_path / "n")
+    assert code == 0
+    assert "relevant            the 60% of the words as used most typical of the class" in told
+    assert "by the name column, 1 by the file" in told
+    document = json.loads((tmp_path / "n" / "norms.json").read_text())
+    assert document["settings"]["rule"]["relevant"] == 0.6
+    assert document["card"]["relevant"] == document["facts"]["relevant"]
+    assert document["card"]["irrelevant_use"]["chosen"] == pytest.approx(0.4, abs=0.02)
+    code, told, _ = run(*fit, "--relevant", 40, "--out", tmp_path / "n")
+    assert "relevant            the 40 words most typical of the class" in told
+    code, told, _ = run(*fit, "--fdr", 0.2, "--unit", "document", "--out", tmp_path / "n")
+    assert "more in all groups at a false discovery rate of 0.2" in told
+    code, told, _ = run(*fit, "--relevant", 0.1, "--relevant-of", "vocabulary", "--capitals",
+                        "--out", tmp_path / "n")  # fmt: skip
+    assert "relevant            the 10% of the vocabulary most typical of the class" in told
+    assert "by capitals" in told
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "words"),
+    [
+        (["--relevant", "0.6", "--fdr", "0.1"], 2, "relevant=0.6 and fdr=0.1 are two rules."),
+        (
+            ["--relevant", "-1"],
+            2,
+            "relevant=-1 is neither a share under 1, such as 0.6, nor a whole",
+        ),
+        (["--relevant", "1e9"], 2, "relevant=1e+09 is all of the 258 words there are"),
+        (["--tagger", "en_core_web_sm"], 2, "tagger='en_core_web_sm' is no tagger. Write spacy:"),
+        (["--names", "none.txt"], 4, "names='none.txt' is not a file. Name a text file with"),
+    ],
+)
+def test_bad_rules_and_names(run, bios, tmp_path, flags, code, words):
+    found, _, warned = run("norms", "fit", bios, *ROLES, "--group", "gender", "--bag-of-words",
+                           *flags, "--out", tmp_path / "n")  # fmt: skip
+    assert words in warned
+    assert found == code
+    assert not (tmp_path / "n").exists()
+
+
 def test_numbers_instead_of_texts(run, bios, tmp_path):
     norms, out = tmp_path / "norms", tmp_path / "normed.parquet"
     code, told, _ = run("norms", "fit", bios, "--features", "hours", "--truth", "title",
@@ -169,13 +212,15 @@ def test_more_bad_input(run, bios, tmp_path):
         4,
         "evenhand: No text has both a truth and a group, so there is nothing to learn.\n",
     )
-    code, _, warned = run("norms", "score", bios, "--norms", tmp_path, *ROLES,
+    (tmp_path / "other").mkdir()
+    code, _, warned = run("norms", "score", bios, "--norms", tmp_path / "other", *ROLES,
                           "--out", tmp_path / "o.parquet")  # fmt: skip
     assert code == 4
     assert "is not a folder of norms. Make one with: evenhand norms fit" in warned
-    code, _, warned = run("norms", "score", bios, "--norms", tmp_path, "--out", tmp_path / "o.csv")
+    code, _, warned = run("norms", "score", bios, "--norms", tmp_path / "other",
+                          "--out", tmp_path / "o.xlsx")  # fmt: skip
     assert code == 2
-    assert "is not a Parquet file" in warned
+    assert "does not say by its ending what to write" in warned
     code, _, warned = run("norms", "fit", bios, "--features", "hours,title", "--truth", "title",
                           "--group", "gender", "--out", tmp_path / "n")  # fmt: skip
     assert code == 2
@@ -326,6 +371,13 @@ def test_real_biographies(run, capsys, tmp_path, kind):
     assert 0.6 < card["accuracy_weighted"]["value"] < 0.9
     assert card["auc"]["female"]["low"] > 0.65
     assert card["ratings"]["value"] > 0.1
+    assert card["ratings_irrelevant"]["low"] > 0.03
+    assert card["auc_irrelevant"]["female"]["low"] > 0.6
+    assert all(0.1 < one["deviation"]["female"] < 0.5 for one in card["irrelevant"].values())
+    assert 0.8 < card["irrelevant_use"]["more in all"] < 0.95
+    firsts = {name.split()[0].lower() for name in table["name"]}
+    named = [w for words in card["strongest"].values() for w, _ in words if w in firsts]
+    assert len(named) <= 2
     with capsys.disabled():
         print(
             f"\n{kind}: classifier accuracy {accuracy:.3f}; G weighted accuracy "

@@ -1,6 +1,8 @@
 """Where results go: never over the data, each to a place of its own, or to a pipe."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import polars as pl
@@ -29,16 +31,19 @@ def test_the_data_is_never_overwritten(run, data, flag):
 
 
 def test_neither_is_a_file_of_a_folder(run):
-    told = (
-        "evenhand: --json 'folder/part.parquet' would overwrite the data. Choose another place.\n"
-    )
-    assert run("audit", "folder", *AUDIT, "--json", "folder/part.parquet") == (2, "", told)
-    assert run("audit", "folder", *AUDIT, "--json", "folder/audit.json", "--quiet")[0] == 0
+    for name in ("folder/part.parquet", "folder/audit.json", "folder/new/audit.json"):
+        told = (
+            f"evenhand: --json '{name}' lies in 'folder', which is read: the next run would read "
+            "it too. Choose another place.\n"
+        )
+        assert run("audit", "folder", *AUDIT, "--json", name) == (2, "", told)
+    assert pl.read_parquet("folder/part.parquet").equals(TABLE)
+    assert [path.name for path in Path("folder").iterdir()] == ["part.parquet"]
 
 
 def test_tables_of_texts_are_not_overwritten_either(run):
     pl.DataFrame({"bio": ["He ran."]}).write_parquet("bios.parquet")
-    told = "evenhand: 'bios.parquet' would overwrite the data. Choose another place.\n"
+    told = "evenhand: --out 'bios.parquet' would overwrite the data. Choose another place.\n"
     flags = ["--text", "bio", "--out", "bios.parquet"]
     assert run("swap", "bio*.parquet", *flags) == (2, "", told)
     assert run("score", "bios.parquet", *flags, "--model", "math:sqrt") == (2, "", told)
@@ -105,3 +110,34 @@ def test_a_column_may_hold_an_equals_sign(run):
 def test_a_negative_seed(run):
     told = "evenhand: seed=-1 is not a seed. Give 0 or a larger whole number.\n"
     assert run("audit", "data.parquet", *AUDIT, "--seed", "-1") == (2, "", told)
+
+
+def test_the_base_install_audits_pandas_and_writes_every_form(tmp_path):
+    """Without a single extra: only charts are missing, and the message says how to add them."""
+    code = (
+        "import sys\n"
+        "for name in ('pyarrow', 'duckdb', 'sklearn', 'joblib', 'vl_convert', 'torch'):\n"
+        "    sys.modules[name] = None\n"
+        "import pandas as pd, evenhand as eh\n"
+        "table = pd.DataFrame({'y': [1, 0] * 200, 'd': [1, 0, 0, 0] * 100})\n"
+        "table['sex'] = pd.Categorical(['f', 'f', 'm', 'm'] * 100)\n"
+        "result = eh.audit(table, truth='y', decision='d', group='sex')\n"
+        "print(result.by_group().shape, len(result._repr_html_()) > 500, len(str(result)) > 200)\n"
+        "for ending in ('html', 'md', 'json', 'csv', 'xml'):\n"
+        "    result.save(f'audit.{ending}')\n"
+        "table.to_csv('t.csv')\n"
+        "from evenhand.cli.main import main\n"
+        "main(['audit', 't.csv', '--truth', 'y', '--decision', 'd', '--group', 'sex',\n"
+        "      '--out', 'page.html', '--quiet'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("(4, ")
+    assert "True True" in done.stdout
+    assert done.stderr == (
+        "evenhand: the report has no charts. To add them: pip install 'evenhand[report]'\n"
+    )
+    made = {path.name for path in tmp_path.iterdir()}
+    assert {f"audit.{e}" for e in ("html", "md", "json", "csv", "xml")} | {"page.html"} <= made

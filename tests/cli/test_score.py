@@ -122,7 +122,7 @@ def test_three_commands_lead_from_texts_to_an_audit(run, made):
     flags = ["--truth", "title", "--group", "gender", "--json", "audit.json"]
     code, out, _ = run("audit", "scored.parquet", *flags)
     assert code == 0
-    assert "Swapping only the words for gender changes decisions" in out
+    assert "Changing nothing but the gendered words changes the answer" in out
     rows = json.loads(Path("audit.json").read_text())["results"]
     pairs = {
         row["class"]: row["value"]
@@ -134,7 +134,7 @@ def test_three_commands_lead_from_texts_to_an_audit(run, made):
             scored["decision@male"] == name
         ).mean()
         assert pairs[name] == pytest.approx(by_hand)
-    assert {row["lens"] for row in rows} >= {"statistical", "causal"}
+    assert {row["lens"] for row in rows} >= {"statistical", "counterfactual"}
 
 
 def test_a_function_and_an_address_decide_as_the_file_does(run, made, serve, monkeypatch):
@@ -249,7 +249,11 @@ def test_what_another_model_scored_is_never_mixed_in(run, swapped, serve):
     Path("scored.parquet.partial").write_bytes(b"not a database, by any means" * 50)
     code, _, err = run("score", swapped, *flags)
     assert code == 4
-    assert err.startswith("evenhand: The side file 'scored.parquet.partial' cannot be used: file ")
+    assert err == (
+        "evenhand: The side file 'scored.parquet.partial' is damaged: file is not a database. "
+        "Remove it or start anew with --fresh.\n"
+    )
+    assert run("score", swapped, *flags, "--fresh")[0] == 0
 
 
 def test_a_model_that_never_answered_binds_nobody(run, swapped, serve):
@@ -356,8 +360,9 @@ MISTAKES = [
      "is scored is kept; mend it and run again."),
     (["score", "DATA", *SCORE, "--model", "good:ask", "--batch-size", "0"], 2,
      "batch_size=0 is not a number of texts. Give 1 or more."),
-    (["score", "DATA", "--text", "bio", "--out", "o.csv", "--model", "good:ask"], 2,
-     "'o.csv' is not a Parquet file. Name the output such as out.parquet."),
+    (["score", "DATA", "--text", "bio", "--out", "o.xlsx", "--model", "good:ask"], 2,
+     "'o.xlsx' does not say by its ending what to write. Name the output such as out.parquet, "
+     "out.csv or out.jsonl."),
 ]  # fmt: skip
 
 
@@ -423,9 +428,9 @@ def train_on(frame, *, text, title, path, without=()):
     return model
 
 
-def causal_rows(path):
+def counterfactual_rows(path):
     record = json.loads(Path(path).read_text())
-    return [row for row in record["results"] if row["lens"] == "causal"], record
+    return [row for row in record["results"] if row["lens"] == "counterfactual"], record
 
 
 @pytest.mark.heavy
@@ -476,10 +481,10 @@ def test_biographies_from_wikipedia_with_masked_titles(run):
         code, out, _ = run("audit", f"{name}.parquet", *flags)
         assert code == 0
         print(out)
-        rows, record = causal_rows(f"{name}.json")
+        rows, record = counterfactual_rows(f"{name}.json")
         gaps = [r for r in rows if r["measure"] == "counterfactual_true_positive_rate_gap"]
         assert {r["class"] for r in gaps} >= set(both)
-        assert {"statistical", "causal"} <= {r["lens"] for r in record["results"]}
+        assert {"statistical", "counterfactual"} <= {r["lens"] for r in record["results"]}
         flips = next(r for r in rows if r["measure"] == "flip_rate" and r["class"] is None)
         if name == "blind":
             # What it cannot see cannot change its decision: every gap and every flip is 0.
@@ -492,7 +497,7 @@ def test_biographies_from_wikipedia_with_masked_titles(run):
 
 @pytest.mark.heavy
 @real
-def test_posts_without_a_group_run_the_causal_lens_alone(run):
+def test_posts_without_a_group_run_the_counterfactual_lens_alone(run):
     frame = pl.read_csv(SEXISM)
     swap_flags = ["--text", "text", "--lexicon", "gender_words", "--out", "swapped.parquet"]
     code, out, _ = run("swap", SEXISM, *swap_flags, "--json", "swap.json")
@@ -517,8 +522,8 @@ def test_posts_without_a_group_run_the_causal_lens_alone(run):
     code, out, _ = run("audit", "scored.parquet", *flags, "--json", "audit.json")
     assert code == 0
     print(out)
-    rows, record = causal_rows("audit.json")
-    assert {row["lens"] for row in record["results"]} == {"causal"}
+    rows, record = counterfactual_rows("audit.json")
+    assert {row["lens"] for row in record["results"]} == {"counterfactual"}
     gap = next(
         r
         for r in rows

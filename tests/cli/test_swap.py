@@ -4,18 +4,19 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from evenhand.cli.bar import bar
+from evenhand.cli.output import bar
 from evenhand.decisions import batches
 from evenhand.simulate.biographies import biographies
-from evenhand.text.mask import mask_texts
-from evenhand.text.scrub import scrub_texts
+from evenhand.stats.estimate import Estimate
+from evenhand.text.mask import mask_texts, scrub_texts
 from evenhand.text.swap import swap
-from evenhand.text.swap_table import swap_table
+from evenhand.text.table import swap_table
 from evenhand.text.validity import swap_validity
 
 TEXTS = {
@@ -55,6 +56,44 @@ def test_each_value_gets_a_column_and_the_own_value_keeps_the_text(run, tmp_path
     assert "Wrote swapped.parquet with text@female, text@male." in out
 
 
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "ndjson", "pq"])
+def test_the_ending_says_what_is_written(run, monkeypatch, ending):
+    monkeypatch.setattr(batches, "MOST_ROWS", 16)
+    frame = biographies(50, seed=3).frame.with_columns(
+        note=pl.when(pl.col("id") % 3 == 0).then(None).otherwise(pl.lit('He said "no",\ntwice.'))
+    )
+    frame.write_parquet("bios.parquet")
+    flags = ["--text", "text", "--group", "gender", "--no-probe", "--out"]
+    for name in ("whole.parquet", f"swapped.{ending}"):
+        assert run("swap", "bios.parquet", *flags, name)[0] == 0
+    readers = {"csv": pl.read_csv, "pq": pl.read_parquet}
+    made = readers.get(ending, pl.read_ndjson)(f"swapped.{ending}")
+    whole = pl.read_parquet("whole.parquet")
+    assert made.columns == whole.columns
+    assert made.cast(dict(whole.schema)).equals(whole)
+    # What is written can be read again by the next command.
+    code, out, _ = run("audit", f"swapped.{ending}", "--decision", "title", "--group", "gender")
+    assert code == 0
+    assert "50 rows." in out
+
+
+@pytest.mark.parametrize(
+    ("low", "words"),
+    [
+        (0.7, "A classifier tells swapped texts from originals better than by chance (AUC 0.5)"),
+        (0.4, "A classifier does not tell swapped texts from originals better than by chance"),
+        (None, None),
+    ],
+)
+def test_what_telling_swaps_apart_means_is_said(tmp_path, low, words):
+    out = tmp_path / "o.parquet"
+    report = swap_table({"bio": ["He ran."]}, text="bio", out=out, probe=False)
+    leak = Estimate(value=0.75, low=low, high=0.8 if low else None, level=0.95, n=100)
+    told = str(replace(report, validity=tuple(replace(v, leak=leak) for v in report.validity)))
+    assert ("A classifier" in told) is (words is not None)
+    assert words is None or words in told
+
+
 def test_the_report_is_that_of_the_texts_taken_together(tmp_path, monkeypatch):
     # Counts are merged over batches of 7 rows; every text is in the sample.
     monkeypatch.setattr(batches, "MOST_ROWS", 7)
@@ -87,13 +126,13 @@ def test_without_a_group_the_words_of_each_text_decide(run, bios):
 def test_a_group_with_other_names_is_mapped_and_unknown_values_are_said(run, tmp_path):
     table = {"bio": ["He ran.", "She ran.", "She sat."], "sex": ["M", "F", "X"]}
     pl.DataFrame(table).write_csv("bios.csv")
-    flags = ["--text", "bio", "--group", "sex", "--value", "female=F", "--value", "male=M"]
+    flags = ["--text", "bio", "--group", "sex", "--value", "F=female", "--value", "M=male"]
     code, out, _ = run("swap", "bios.csv", *flags, "--out", "swapped.parquet")
     assert code == 0
     made = pl.read_parquet("swapped.parquet")
     assert made["bio@F"].to_list() == ["She ran.", "She ran.", "She sat."]
     assert made["bio@M"].to_list() == ["He ran.", "He ran.", "He sat."]
-    assert "1 rows have another value of sex ('X')" in out
+    assert "1 row has another value of sex ('X')" in out
 
 
 def test_titles_are_masked_in_every_text_and_scrubbing_adds_a_column(run, bios):
@@ -185,7 +224,7 @@ def test_whatever_goes_wrong_the_old_file_stays_and_nothing_is_left_behind(
         if taken == 2:
             raise RuntimeError("power cut")
 
-    monkeypatch.setattr("evenhand.text.swap_table._Sample.add", fail)
+    monkeypatch.setattr("evenhand.text.table._Sample.add", fail)
     with pytest.raises(RuntimeError, match="power cut"):
         swap_table(tmp_path / bios, text="bio", out=out)
     assert out.read_bytes() == b"old"
@@ -231,18 +270,30 @@ MISTAKES = [
         ["swap", "BIOS", *SWAP, "--group", "sex"],
         4,
         "group='sex' holds 'F', 'M'; the lexicon knows female, male. Say which is which, such as "
-        "--value female=F, or leave out the group: the words of each text then decide.",
+        "--value F=female, or leave out the group: the words of each text then decide.",
     ),
     (
         ["swap", "BIOS", *SWAP, "--value", "female"],
         2,
-        "--value 'female' is not VALUE=NAME, such as --value female=F.",
+        "--value 'female' is not GROUP=VALUE, such as --value F=female.",
     ),
     (
-        ["swap", "BIOS", *SWAP, "--value", "femal=F"],
+        ["swap", "BIOS", *SWAP, "--value", "F=femal"],
         2,
-        "value='femal' is not a value of the lexicon 'gender_pronouns', which knows female, male. "
+        "values='femal' is not a value of the lexicon 'gender_pronouns', which knows female, male. "
         "Did you mean 'female'?",
+    ),
+    (
+        ["swap", "BIOS", *SWAP, "--value", "female=F"],
+        2,
+        "values={'female': 'F'} is the wrong way round. Write the group's own value first: "
+        "values={'F': 'female'} (--value F=female).",
+    ),
+    (
+        ["swap", "BIOS", *SWAP, "--value", "F=female", "--value", "W=female"],
+        2,
+        "values={'F': 'female', 'W': 'female'} gives two groups one value of the lexicon "
+        "'gender_pronouns'. Give each group a value of its own.",
     ),
     (
         ["swap", "BIOS", *SWAP, "--lexicon", "gender_word"],
@@ -258,7 +309,8 @@ MISTAKES = [
     (
         ["swap", "BIOS", *SWAP, "--mask-titles", "titel"],
         2,
-        "mask_titles='titel' is not a column of the table.",
+        "mask_titles='titel' is not a column of the table. The columns are bio, empty, bytes, "
+        "done, done@female, sex.",
     ),
     (
         ["swap", "BIOS", *SWAP, "--titles", "titles.toml"],
@@ -272,14 +324,21 @@ MISTAKES = [
         "column of names for each of female, male, or the columns name and replacement.",
     ),
     (
-        ["swap", "BIOS", *SWAP, "--placebo", "--value", "female=F"],
+        ["swap", "BIOS", *SWAP, "--placebo", "--value", "F=female"],
         2,
         "--placebo swaps neutral words only. Leave out --names and --value.",
     ),
     (
         ["swap", "BIOS", "--text", "bio", "--out", "out.csv"],
         2,
-        "'out.csv' is not a Parquet file. Name the output such as out.parquet.",
+        "'out.csv' cannot hold the column 'bytes' of Binary, which is no single value. Name the "
+        "output such as out.parquet.",
+    ),
+    (
+        ["swap", "BIOS", "--text", "bio", "--out", "out.tsv"],
+        2,
+        "'out.tsv' does not say by its ending what to write. Name the output such as out.parquet, "
+        "out.csv or out.jsonl.",
     ),
     (
         ["swap", "BIOS", "--text", "bio", "--out", "nowhere/out.parquet"],

@@ -32,7 +32,16 @@ def test_every_file_of_the_package_is_in_the_wheel(wheel):
         path.relative_to(SOURCE).as_posix() for path in files if "__pycache__" not in path.parts
     }
     assert inside == expected
-    assert {"evenhand/text/her/weights.tsv.gz", "evenhand/py.typed"} <= inside
+    assert {"evenhand/text/his_or_him.tsv.gz", "evenhand/py.typed"} <= inside
+
+
+def test_the_builder_of_the_weights_stays_out_of_the_wheel(wheel):
+    builders = {"train.py", "constructions.py", "examples.py"}
+    assert builders <= {path.name for path in (ROOT / "tools" / "her").glob("*.py")}
+    with zipfile.ZipFile(wheel) as held:
+        inside = [Path(name) for name in held.namelist()]
+    assert builders.isdisjoint(path.name for path in inside)
+    assert not any({"her", "tools"} & set(path.parts) for path in inside)
 
 
 def test_the_demo_runs_from_the_wheel_alone(wheel, tmp_path):

@@ -101,6 +101,65 @@ def lens_options(command: Command) -> Command:
     return command
 
 
+def export_options(command: Command) -> Command:
+    """The flags that read the export of a labelling tool in place of a table."""
+    flags = [
+        click.option(
+            "--from", "tool", metavar="TOOL",
+            help="DATA is an export of label-studio, argilla, doccano or prodigy.",
+        ),
+        click.option("--question", metavar="NAME", help="The question of the export to audit."),
+        click.option("--has", metavar="LABEL", help="Audit whether this label was given."),
+        click.option(
+            "--truth-labeler", metavar="NAME", help="Whose labels in the export are the truth."
+        ),
+    ]  # fmt: skip
+    for flag in reversed(flags):
+        command = flag(command)
+    return command
+
+
+# Roles whose columns are fields of the items of an export.
+ITEM_ROLES = ("stratum", "cluster", "weight", "review_share", "text", "score")
+
+
+def read_decisions(
+    data: tuple[str, ...], roles: dict[str, Any], flags: dict[str, Any], *, charter: Any = None
+) -> Any:
+    """The table in DATA and the roles of its columns, tally sets, or the labels of an export."""
+    from evenhand.findings.run import with_roles
+
+    names = ("tool", "question", "has", "truth_labeler")
+    tool, question, has, truth_labeler = (flags.pop(name) for name in names)
+    if tool is None:
+        given = {"--question": question, "--has": has, "--truth-labeler": truth_labeler}
+        lone = [flag for flag, value in given.items() if value is not None]
+        if lone:
+            raise UsageError(
+                f"{lone[0]} is for the export of a labelling tool. Name the tool too, such as "
+                "--from label-studio."
+            )
+        return with_roles(data[0] if len(data) == 1 else list(data), roles, charter)
+    roles = {**(charter.roles if charter else {}), **roles}
+    engine = roles.pop("engine", None) or "polars"
+    if engine != "polars":
+        raise UsageError(f"--engine {engine} does not read exports. Leave it out with --from.")
+    roles.pop("spark_master", None)
+    from evenhand.decisions.exports.table import read_labels
+
+    fields = [*roles.get("group", ()), *(roles[name] for name in ITEM_ROLES if name in roles)]
+    labels = read_labels(
+        data,
+        tool=tool,
+        question=question,
+        has=has,
+        truth=roles.pop("truth", None),
+        truth_labeler=truth_labeler,
+        columns=fields,
+    )
+    return labels.decisions(**roles)
+
+
 SINGLE = ("bandwidth", "longest_seconds", "counterfactual_reference", "not_class", "evidence")
 
 
@@ -122,11 +181,12 @@ def _by_group(given: tuple[str, ...], flag: str) -> Any:
     for text in given:
         name, _, value = text.rpartition("=")
         try:
-            found[name] = float(value)
+            number = float(value)
         except ValueError:
             raise UsageError(
                 f"{flag} {text!r} is not a number or GROUP=NUMBER, such as {flag} 0.02."
             ) from None
+        _add(found, name, number, flag)
     if not found:
         return None
     if "" in found:
@@ -153,19 +213,30 @@ def read_roles(flags: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in roles.items() if value is not None}
 
 
+def _add(found: dict[str, Any], name: str, value: Any, flag: str) -> None:
+    """Add a value under its name; refused where it is there already, since one would be lost."""
+    if name in found:
+        whom = f" for {name!r}" if name else ""
+        raise UsageError(f"{flag} is given twice{whom}. Give it once.")
+    found[name] = value
+
+
 def _threshold(given: tuple[str, ...]) -> Any:
     if not given:
         return None
     if any("=" in text for text in given):
-        found = {}
+        found: dict[str, float] = {}
         for text in given:
-            name, _, value = text.rpartition("=")
+            name, separator, value = text.rpartition("=")
             try:
-                found[name] = float(value)
+                number = float(value) if separator else None
             except ValueError:
+                number = None
+            if number is None:
                 raise UsageError(
                     f"--threshold {text!r} is not GROUP=NUMBER, such as --threshold A=0.8."
-                ) from None
+                )
+            _add(found, name, number, "--threshold")
         return found
     if len(given) > 1:
         raise UsageError("--threshold is given twice. For one per group write A=0.8 and B=0.7.")
@@ -189,7 +260,7 @@ def _pairs(
             name, value = lone[0], text
         elif not separator or not name or not value:
             raise UsageError(f"{flag} {text!r} is not NAME=VALUE, such as {flag} gender=male.")
-        found[name] = value
+        _add(found, name, value, flag)
     return found or None
 
 
@@ -202,15 +273,56 @@ def _numbers(text: str, flag: str) -> list[float]:
 
 def read_limits(given: tuple[str, ...]) -> dict[str, str]:
     """`--limit measure=band` flags as a dict."""
-    found = {}
+    found: dict[str, str] = {}
     for text in given:
         name, separator, value = text.partition("=")
         if not separator:
             raise UsageError(
                 f"--limit {text!r} is not MEASURE=BAND, such as true_positive_rate_gap=0.05."
             )
+        if name in found:
+            raise UsageError(
+                f"--limit {name} is given twice, as {found[name]} and as {value}. Give it once."
+            )
         found[name] = value
     return found
+
+
+def read_form_details(path: str | None, asked: list[str]) -> dict[str, Any]:
+    """The details of each form asked for, from a TOML file with a table for each."""
+    details: dict[str, Any] = {}
+    if path is not None:
+        from pathlib import Path
+
+        from evenhand.errors import DataError
+        from evenhand.files.documents import parse_toml
+
+        try:
+            details = parse_toml(Path(path).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise UsageError(f"There is no file '{path}'.") from None
+        except (OSError, ValueError) as error:
+            raise DataError(f"'{path}' cannot be read as TOML: {error}.") from error
+    lone = [name for name, given in details.items() if not isinstance(given, dict)]
+    unasked = [name for name in details if name not in asked]
+    if lone or unasked:
+        name = (lone or unasked)[0]
+        raise UsageError(
+            f"'{path}' has {name!r}, which is no form asked for. Write a table for each form, such "
+            "as [ll144], and ask for it with --form ll144=table.html."
+        )
+    return {name: details.get(name, {}) for name in asked}
+
+
+def read_values(given: tuple[str, ...]) -> dict[str, str] | None:
+    """`--value F=female` flags as a dict: a value of the group column, and what it is."""
+    found = {}
+    for text in given:
+        group, separator, value = text.partition("=")
+        if not separator or not group or not value:
+            raise UsageError(f"--value {text!r} is not GROUP=VALUE, such as --value F=female.")
+        found[group] = value
+    return found or None
 
 
 def read_words(norms: str | None, model: str | None, *, trust: bool) -> Any:
@@ -222,6 +334,6 @@ def read_words(norms: str | None, model: str | None, *, trust: bool) -> Any:
             "--norms and --model go together: the norm scorer's folder and the model that decided, "
             "such as --norms norms --model model.joblib --trust."
         )
-    from evenhand.models.carrying_words import model_words
+    from evenhand.models.words import model_words
 
     return model_words(model, norms=norms, trust=trust)

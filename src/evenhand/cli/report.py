@@ -1,97 +1,78 @@
-"""`evenhand report`: a record rendered again, two compared, or a ledger of remedies shown."""
+"""`evenhand report`: a record rendered again, several compared, or a ledger of remedies shown."""
 
-from pathlib import Path
 from typing import Any
 
 import click
 
-from evenhand.errors import UsageError
+from evenhand.cli.output import (
+    OUT,
+    FormOutput,
+    Guarded,
+    Input,
+    Output,
+    say,
+    warn_of_charts,
+    write_output,
+)
 
-OUTPUTS = ("out", "markdown", "junit", "card", "cyclonedx")
+KIND = "figures"
+PAGE = "report.html"
+FORMS = {"out": "page"}
 
 
-@click.command("report")
-@click.argument("records", nargs=-1)
-@click.option("--out", metavar="FILE", help="Write the report page (default report.html).")
-@click.option("--markdown", metavar="FILE", help="Write a summary for a pull request.")
-@click.option("--junit", metavar="FILE", help="Write test results.")
-@click.option("--card", metavar="FILE", help="Write a model card section; a card that exists "
-              "keeps the rest.")  # fmt: skip
-@click.option("--cyclonedx", metavar="FILE", help="Write a CycloneDX fairness assessment.")
+@click.command("report", cls=Guarded)
+@click.argument("records", nargs=-1, type=Input("the record"))
+@click.option(
+    "--out", type=OUT, metavar="FILE", help="Write the report page (default report.html)."
+)
+@click.option("--markdown", type=OUT, metavar="FILE", help="Write a summary for a pull request.")
+@click.option("--junit", type=OUT, metavar="FILE", help="Write test results.")
+@click.option("--card", type=OUT, metavar="FILE",
+              help="Write a model card section; a card that exists keeps the rest.")  # fmt: skip
+@click.option(
+    "--cyclonedx", type=OUT, metavar="FILE", help="Write a CycloneDX fairness assessment."
+)
+@click.option("--figures", type=Output(folder=KIND), metavar="FOLDER",
+              help="Write every chart as SVG, PNG and PDF in a paper's size.")  # fmt: skip
+@click.option("--form", "forms", multiple=True, type=FormOutput(), metavar="FORM=FILE",
+              help="Write a form that the audit filled in, such as ll144=table.html.")  # fmt: skip
 @click.option("--github", is_flag=True, help="Print annotations for a GitHub workflow.")
 @click.option("--charts/--no-charts", default=True, show_default=True)
 def report_command(records: tuple[str, ...], **flags: Any) -> int:
-    """Render RECORDS: audit.json, two of them (old and new), a ledger folder, or both kinds."""
-    from evenhand.decisions.batches import check_writable
-    from evenhand.findings.record import read_record, write_text
-    from evenhand.mitigation.ledger_files import read_ledger
-    from evenhand.report.whole import whole
+    """Render RECORDS: audit.json, several (oldest first), a ledger folder, or both kinds.
 
-    audits = [path for path in records if not _is_ledger(path)]
-    ledgers = [path for path in records if _is_ledger(path)]
-    if not records or len(audits) > 2 or len(ledgers) > 1:
-        raise UsageError(
-            "Name one record, two to compare, a ledger folder, or records and a ledger, such as: "
-            "evenhand report audit.json --out report.html"
-        )
-    asked = {name: flags[name] for name in OUTPUTS if flags[name]}
-    if not asked and not flags["github"]:
-        asked["out"] = "report.html"
-    for path in asked.values():
-        check_writable(path)
-    read = [whole(read_record(path)) for path in audits]
-    record = read[-1] if read else None
-    ledger = read_ledger(ledgers[0]) if ledgers else None
-    if record is None and (set(asked) - {"out"} or flags["github"]):
-        raise UsageError("A ledger alone has only a page: --out report.html. Name a record too.")
-    for name, path in asked.items():
-        if name == "out":
-            text = page(record, ledger, read[0] if len(read) == 2 else None, flags["charts"])
-        else:
-            text = _other(name, path, record or {})
-        write_text(path, text)
-        click.echo(f"Written: {path} ({len(text.encode()) / 1024:,.0f} KB)", err=flags["github"])
-    if flags["github"]:
-        from evenhand.report.annotations import as_annotations
+    A model's record and its labelers' stand side by side.
+    """
+    from evenhand.files import check_writable
+    from evenhand.files.places import check_places, is_screen
+    from evenhand.report.render import render
 
-        click.echo(as_annotations(record or {}))
+    charts, github = flags.pop("charts"), flags.pop("github")
+    figures, forms = flags.pop("figures"), flags.pop("forms")
+    asked = {name: path for name, path in flags.items() if path}
+    if not asked and not github and not figures and not forms:
+        asked["out"] = PAGE
+        check_places({"--out": PAGE}, {"the record": records})
+        check_writable(PAGE)
+    if "out" in asked and charts:
+        warn_of_charts()
+    quiet = github or any(is_screen(path) for path in asked.values())
+    # What a ledger alone does not have is refused before its page is written.
+    annotations = render(*records, form="github") if github else ""
+    for place in forms:
+        render(*records, path=str(place), form=place.form)
+        say(f"Written: {place}", err=quiet)
+    for name in sorted(asked, key=lambda name: name == "out"):
+        path, form = asked[name], FORMS.get(name, name)
+        if is_screen(path):
+            write_output(path, render(*records, form=form, charts=charts))
+            continue
+        text = render(*records, path=path, form=form, charts=charts)
+        say(f"Written: {path} ({len(text.encode()) / 1024:,.0f} KB)", err=quiet)
+    if figures:
+        # Only a page can be made of everything; this one is thrown away.
+        render(*records, form="page", charts=False, figures=figures)
+        say(f"Written: {figures} (every chart as SVG, PNG and PDF)", err=quiet)
+    if github:
+        say(annotations)
     return 0
-
-
-def page(record: Any, ledger: Any = None, previous: Any = None, charts: bool = True) -> str:
-    """The report page; says on standard error when charts cannot be drawn."""
-    from evenhand.report.html import as_page
-    from evenhand.report.svg import HINT, can_draw
-
-    if charts and not can_draw():
-        click.echo(f"evenhand: the report has no charts. To add them: {HINT}", err=True)
-    return as_page(record, ledger=ledger, previous=previous, charts=charts)
-
-
-def _other(name: str, path: str, record: dict[str, Any]) -> str:
-    if name == "markdown":
-        from evenhand.report.markdown import as_markdown
-
-        return as_markdown(record)
-    if name == "junit":
-        from evenhand.report.junit import as_junit
-
-        return as_junit(record)
-    if name == "cyclonedx":
-        from evenhand.report.cyclonedx import as_cyclonedx
-
-        return as_cyclonedx(record)
-    from evenhand.report.card import as_card_section, put_into
-
-    section = as_card_section(record)
-    card = Path(path)
-    if not card.is_file():
-        return section
-    try:
-        return put_into(card.read_text(encoding="utf-8"), section)
-    except UnicodeDecodeError:
-        raise UsageError(f"'{path}' is not a text file. Choose another place.") from None
-
-
-def _is_ledger(path: str) -> bool:
-    return Path(path).is_dir() or Path(path).name == "ledger.json"

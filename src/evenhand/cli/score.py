@@ -3,28 +3,32 @@
 import json
 import os
 import re
-from pathlib import Path
 from typing import Any
 
 import click
 
-from evenhand.cli.bar import bar
+from evenhand.cli.output import OUT, Guarded, Input, ModelInput, Output, bar, say, write_output
 from evenhand.errors import UsageError
+from evenhand.files.places import is_screen
 
-SMALL, LARGE = 32, 1_024
+# What is scored is kept here until all is written; SQLite adds the last two.
+SIDE_ENDINGS = (".partial", ".partial-wal", ".partial-shm", ".partial-journal")
 
 
-@click.command("score")
-@click.argument("data", nargs=-1)
+@click.command("score", cls=Guarded)
+@click.argument("data", nargs=-1, type=Input("the data"))
 @click.option("--text", required=True, metavar="COLUMN", help="The texts.")
-@click.option("--model", required=True, metavar="MODEL",
+@click.option("--model", type=ModelInput(), required=True, metavar="MODEL",
               help="model.joblib, a transformers folder, http://… or module:function.")  # fmt: skip
-@click.option("--out", required=True, metavar="FILE", help="Parquet file to write.")
+@click.option("--out", type=Output(beside=SIDE_ENDINGS), required=True, metavar="FILE",
+              help="File to write: .parquet, .csv or .jsonl.")  # fmt: skip
 @click.option("--truth", metavar="COLUMN", help="What is the case: adds score:truth.")
+@click.option("--group", metavar="COLUMN",
+              help="Each row's group, for a model that decides by it.")  # fmt: skip
 @click.option("--trust", is_flag=True, help="Open a joblib file, which can run any code.")
 @click.option("--classes", metavar="A,B,…", help="Names, where the model gives scores alone.")
 @click.option("--batch-size", type=int, metavar="N",
-              help=f"Texts at a time [{SMALL}; {LARGE:,} for joblib and functions].")  # fmt: skip
+              help="Texts at a time [32; 1,024 for joblib and functions].")  # fmt: skip
 @click.option("--device", metavar="DEVICE", help="cpu or cuda, for transformers.")
 @click.option("--timeout", default=60.0, show_default=True, help="Seconds for one answer.")
 @click.option("--retries", default=4, show_default=True, help="Further tries of a request.")
@@ -33,52 +37,26 @@ SMALL, LARGE = 32, 1_024
               help="HTTP header whose value stands in an environment variable: "
               "Authorization=MODEL_TOKEN.")  # fmt: skip
 @click.option("--fresh", is_flag=True, help="Do not go on with a run that broke off.")
-@click.option("--json", "json_path", metavar="FILE", help="Write what was done.")
+@click.option("--json", "json_path", type=OUT, metavar="FILE", help="Write what was done.")
 def score_command(data: tuple[str, ...], **flags: Any) -> int:
     """Score the texts in DATA, and their counterfactuals, with a model.
 
     Adds decision and score:<class>, and both with @<value> for each column <text>@<value>. Every
     distinct text is asked once; a run that broke off goes on where it stopped.
     """
-    from evenhand.decisions.batches import check_writable
-    from evenhand.findings.record import write_text
-    from evenhand.models.kept_scores import model_identity
-    from evenhand.models.predictor import load_predictor
-    from evenhand.models.score_table import score_table
+    from evenhand.models.table import score_table
 
     if not data:
         raise UsageError("Name the file to score, such as: evenhand score swapped.parquet …")
-    if flags["json_path"]:
-        check_writable(flags["json_path"])
-    model = flags["model"]
-    far = bool(re.match(r"https?://", model)) or Path(model).is_dir()
-    size = flags["batch_size"] if flags["batch_size"] is not None else SMALL if far else LARGE
-    predictor = load_predictor(
-        model,
-        trust=flags["trust"],
-        classes=flags["classes"].split(",") if flags["classes"] else (),
-        batch_size=size,
-        device=flags["device"],
-        timeout=flags["timeout"],
-        retries=flags["retries"],
-        rate=flags["rate_limit"],
-        headers=read_headers(flags["headers"]),
-    )
+    json_path = flags.pop("json_path")
+    flags["classes"] = flags["classes"].split(",") if flags["classes"] else None
+    flags["headers"] = read_headers(flags["headers"])
     with bar("Scoring") as tell:
-        report = score_table(
-            data[0] if len(data) == 1 else list(data),
-            text=flags["text"],
-            model=predictor,
-            identity=model_identity(model),
-            out=flags["out"],
-            truth=flags["truth"],
-            batch_size=size,
-            fresh=flags["fresh"],
-            progress=tell,
-        )
-    if flags["json_path"]:
-        write_text(flags["json_path"], json.dumps(report.to_json(), indent=2, allow_nan=False))
-    click.echo(str(report))
+        report = score_table(data[0] if len(data) == 1 else list(data), progress=tell, **flags)
+    if json_path:
+        write_output(json_path, json.dumps(report.to_json(), indent=2, allow_nan=False))
+    if not is_screen(json_path):
+        say(report)
     return 0
 
 

@@ -5,10 +5,11 @@ from typing import Any
 import click
 
 from evenhand.cli.options import read_roles, roles_options
+from evenhand.cli.output import Guarded, Input, say
 
 
-@click.command("verify")
-@click.argument("data", nargs=-1)
+@click.command("verify", cls=Guarded)
+@click.argument("data", nargs=-1, type=Input("the data"))
 @roles_options
 def verify_command(data: tuple[str, ...], **flags: Any) -> int:
     """Recompute rates and gaps of DATA with Fairlearn and AIF360, where they are installed.
@@ -29,10 +30,10 @@ def verify_command(data: tuple[str, ...], **flags: Any) -> int:
     left = [f"{role} {name}" for role in ("weight", "review_share", "cluster", "stratum")
             if (name := getattr(decisions.roles, role))]  # fmt: skip
     if left:
-        click.echo(f"Left out, since other tools know nothing of it: {', '.join(left)}.")
-    checks = list(verify(decisions))
+        say(f"Left out, since other tools know nothing of it: {', '.join(left)}.")
+    checks = verify(decisions)
     for check in checks:
-        click.echo(str(check))
+        say(str(check))
     if all(check.largest is None for check in checks):
         raise UsageError("Nothing was compared: no other tool is installed.")
     return 0 if all(check.agrees for check in checks if check.largest is not None) else 1

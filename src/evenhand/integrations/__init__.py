@@ -1,0 +1,1 @@
+"""Evenhand where people already work: pytest, scikit-learn, MLflow, Hugging Face."""
