@@ -5,35 +5,210 @@ python tools/make_reference.py --check  exit 1 where a page is not current
 """
 
 import inspect
+import re
 import sys
+from dataclasses import fields, is_dataclass
+from functools import cached_property
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import click
 
 import evenhand
 from evenhand.cli.main import COMMANDS
 from evenhand.cli.main import evenhand as command_line
-from evenhand.decisions.roles import Roles
-from evenhand.lenses.catalogue import CATALOGUE
+from evenhand.decisions.keywords import meanings
+from evenhand.lenses.kinds import KINDS
+from evenhand.lenses.measures import CATALOGUE
 from evenhand.lenses.rows import COLUMNS
 
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 MADE = "<!-- Made by tools/make_reference.py; edit the source instead. -->\n"
+# How the names stand on the page, in the order in which people meet them.
+CHAPTERS = {
+    "Auditing": ("Decisions", "read_labels", "audit", "Audit", "tally", "Tallies", "check",
+              "verify", "plan", "cost_curve", "inferred_groups", "gap_scorer"),
+    "Watching": ("watch", "Watch", "alarms"),
+    "Papers": ("reproduce",),
+    "Records and charters": ("render", "read_record", "read_charter"),
+    "Texts": ("swap_table", "swap", "load_lexicon", "scrub", "mask_titles", "score_table",
+              "fit_norms", "score_norms", "word_weights", "word_table", "filter_words",
+              "trace_token_weights"),
+    "Remedies": ("compare", "Ledger", "remedy_table"),
+    "Numbers": ("Estimate", "rate", "gap", "ratio", "paired_gap"),
+    "Errors": ("EvenhandError",),
+}  # fmt: skip
+# Rooms that have public names of their own.
+ROOMS = ("remedies", "models")
+WIDTH = 96
+# What a reader need not see of where a type lives.
+LONG = re.compile(r"\b(?:[a-z_]+\.)+(?=[A-Za-z_])")
 
 
 def python_page() -> str:
-    """Every public name with its signature and docstring."""
+    """Every public name: a section with its signature, its docstring, and a class's members."""
     parts = [MADE, "# Python", "", "Everything in `evenhand`, loaded when it is first used.", ""]
-    for name in evenhand.__all__:
-        thing = getattr(evenhand, name)
-        try:
-            signature = str(inspect.signature(thing)).replace("evenhand.", "")
-        except (TypeError, ValueError):
-            signature = ""
-        text = inspect.cleandoc(thing.__doc__ or "")
-        parts += [f"## `{name}`", "", f"```text\n{name}{signature}\n```", ""]
-        parts += [f"```text\n{text}\n```", ""]
-    return "\n".join(parts)
+    for chapter, names in CHAPTERS.items():
+        links = " · ".join(f"[`{name}`](#{_anchor(name)})" for name in names)
+        parts.append(f"- {chapter}: {links}")
+    listed = [name for names in CHAPTERS.values() for name in names]
+    assert sorted(listed) == list(evenhand.__all__), "the chapters and the public names differ"
+    for chapter, names in CHAPTERS.items():
+        parts += ["", f"## {chapter}"]
+        for name in names:
+            thing = getattr(evenhand, name)
+            parts += ["", f"### {_heading(name)}", "", *_described(name, thing)]
+            if inspect.isclass(thing):
+                parts += _members(name, thing)
+    for room in ROOMS:
+        parts += _room(import_module(f"evenhand.{room}"))
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(parts))
+
+
+def _room(room: ModuleType) -> list[str]:
+    """The names that a room makes public by itself; nothing where it has none."""
+    names = getattr(room, "__all__", ())
+    if not names:
+        return []
+    parts = ["", f"## `{room.__name__}`", "", *_docstring(inspect.cleandoc(room.__doc__ or ""))]
+    for name in names:
+        thing = getattr(room, name)
+        parts += ["", f"### `{room.__name__.partition('.')[2]}.{name}`", ""]
+        parts += _described(name, thing)
+        if inspect.isclass(thing):
+            parts += _members(name, thing)
+    return parts
+
+
+def _heading(name: str) -> str:
+    """A heading: of a function its name, of a class the word as well, so that no two are alike."""
+    return f"class `{name}`" if inspect.isclass(getattr(evenhand, name)) else f"`{name}`"
+
+
+def _anchor(name: str) -> str:
+    """Where the links to a heading go."""
+    return _heading(name).replace("`", "").replace(" ", "-").lower()
+
+
+def _described(name: str, thing: Any) -> list[str]:
+    try:
+        shown = _signature(name, inspect.signature(thing))
+    except (TypeError, ValueError):
+        shown = name
+    return [f"```py\n{shown}\n```", "", *_docstring(inspect.cleandoc(thing.__doc__ or ""))]
+
+
+def _signature(name: str, signature: inspect.Signature) -> str:
+    """A signature with short types, on one line or with an argument on each."""
+    places = []
+    kinds = [place.kind for place in signature.parameters.values()]
+    for i, place in enumerate(signature.parameters.values()):
+        if place.name in ("self", "cls"):
+            continue
+        alone = place.kind is inspect.Parameter.KEYWORD_ONLY
+        if alone and place.kind not in kinds[:i] and inspect.Parameter.VAR_POSITIONAL not in kinds:
+            places.append("*")
+        places.append(_short(str(place)))
+    end = signature.return_annotation
+    known = end not in (inspect.Signature.empty, None, "None")
+    returned = _short(f" -> {inspect.formatannotation(end)}") if known else ""
+    line = f"{name}({', '.join(places)}){returned}"
+    if len(line) <= WIDTH:
+        return line
+    return "\n".join([f"{name}(", *(f"    {place}," for place in places), f"){returned}"])
+
+
+def _type(annotation: Any) -> str:
+    return _short(inspect.formatannotation(annotation))
+
+
+def _short(text: str) -> str:
+    """Types without the modules they live in; a default that is made when needed as …"""
+    # Types that are named before they exist stand in quotes.
+    text = re.sub(r"(?<=[:>] )'([A-Z][^']*)'", r"\1", text)
+    text = re.sub(r"<factory>|<object object at \w+>", "…", text)
+    return LONG.sub("", text)
+
+
+def _docstring(text: str) -> list[str]:
+    """A docstring as Markdown: paragraphs, lists of what is listed, examples as code."""
+    parts: list[str] = []
+    heading = None
+    for block in re.split(r"\n\n", text):
+        lines = block.split("\n")
+        if re.fullmatch(r"[A-Z][a-z ]+:", lines[0]) and len(lines) > 1:
+            heading = lines.pop(0)[:-1]
+            if heading != "Examples":
+                parts += [f"**{heading}**", ""]
+        indented = inspect.cleandoc("\n".join(["", *lines])).split("\n")
+        if heading == "Examples":
+            parts += ["```pycon", *indented, "```", ""]
+        elif heading in (None, "Returns"):
+            parts += [" ".join(_plain(line) for line in indented), ""]
+        else:
+            parts += [*_listed(indented), ""]
+    return parts
+
+
+def _listed(lines: list[str]) -> list[str]:
+    """`name: what it is`, which may go on in lines further in, as a list."""
+    items: list[str] = []
+    for line in lines:
+        if line.startswith(" ") and items:
+            items[-1] += f" {_plain(line.strip())}"
+        else:
+            name, _, meaning = line.partition(": ")
+            items.append(f"- `{name}`: {_plain(meaning)}")
+    return items
+
+
+def _plain(text: str) -> str:
+    """Text whose angle brackets are shown and not taken for HTML."""
+    pieces = re.split(r"(`[^`]*`)", text)
+    return "".join(p if p.startswith("`") else p.replace("<", "&lt;") for p in pieces)
+
+
+def _members(name: str, thing: type) -> list[str]:
+    """The attributes of a class and its methods, a line on each."""
+    parts: list[str] = []
+    held = {each.name: _type(each.type) for each in (fields(thing) if is_dataclass(thing) else ())}
+    methods, lines = [], []
+    for member, value in vars(thing).items():
+        if member.startswith("_") or member in held:
+            continue
+        inner = value.__func__ if isinstance(value, classmethod | staticmethod) else value
+        if isinstance(inner, property | cached_property):
+            lines.append(f"- `{member}`: {_plain(_first(inner.__doc__))}")
+        elif inspect.isfunction(inner):
+            methods += [
+                f"#### `{name}.{member}`",
+                "",
+                f"```py\n{_signature(member, inspect.signature(inner))}\n```",
+                "",
+                *_docstring(inspect.cleandoc(inner.__doc__ or "")),
+            ]
+    if held and "Attributes:" not in (thing.__doc__ or ""):
+        types = (f"- `{attribute}`: `{kind}`" for attribute, kind in held.items())
+        parts += ["**Attributes**", "", *types, ""]
+    if lines:
+        parts += ["**Properties**", "", *lines, ""]
+    return [*parts, *methods]
+
+
+def _first(text: str | None) -> str:
+    return inspect.cleandoc(text or "").split("\n\n")[0].replace("\n", " ")
+
+
+def _name(thing: object, name: str) -> list[str]:
+    try:
+        signature = str(inspect.signature(thing)).replace("evenhand.", "")
+    except (TypeError, ValueError):
+        signature = ""
+    text = inspect.cleandoc(thing.__doc__ or "")
+    head = [f"## `{name}`", "", f"```text\n{name}{signature}\n```", ""]
+    return [*head, f"```text\n{text}\n```", ""]
 
 
 def commands_page() -> str:
@@ -60,20 +235,13 @@ def _help(title: str, command: click.Command, context: click.Context) -> str:
 
 def measures_page() -> str:
     """The catalogue of measures and the columns of a result row."""
-    kinds = {
-        "rate": "a share between 0 and 1; a limit of x means [0, x]",
-        "gap": "group − reference; a limit of x means ±x",
-        "ratio": "group ÷ reference; a limit of x means [x, 1/x]",
-        "distance": "0 or more; a limit of x means [0, x]",
-        "correlation": "between −1 and 1; a limit of x means ±x",
-        "number": "any number; write a band low:high",
-        "floor": "what noise alone would give; takes no limit",
-        "test": "a test statistic with its p; takes no limit",
-    }
     parts = [MADE, "# Measures", "", "| kind | meaning |", "|---|---|"]
-    parts += [f"| {kind} | {meaning} |" for kind, meaning in kinds.items()]
-    parts += ["", "| measure | kind | lens |", "|---|---|---|"]
-    parts += [f"| `{m.name}` | {m.kind} | {', '.join(m.lenses)} |" for m in CATALOGUE.values()]
+    parts += [f"| {name} | {kind.meaning} |" for name, kind in KINDS.items()]
+    parts += ["", "| measure | said | kind | lens | n counts |", "|---|---|---|---|---|"]
+    parts += [
+        f"| `{m.name}` | {m.label} | {m.kind} | {', '.join(m.lenses)} | {m.counts} |"
+        for m in CATALOGUE.values()
+    ]
     parts += ["", "## The result row", "", "Every lens gives the same columns:", ""]
     parts += ["`" + " ".join(COLUMNS) + "`", ""]
     return "\n".join(parts)
@@ -83,37 +251,8 @@ def vocabulary_page() -> str:
     """The roles a column can have."""
     parts = [MADE, "# Vocabulary", ""]
     parts += ["One word per idea, in arguments, flags, columns and JSON:", ""]
-    words = {
-        "truth": "what is the case; a class name or 0/1",
-        "decision": "what was decided, by the model or by the labeler",
-        "score": "score of the positive class",
-        "scores": "one score column per class, named `score:<class>`",
-        "threshold": "the cut: a number, one per group, or a column",
-        "rule": "how a decision came about: given, score>=t, argmax, one-versus-rest",
-        "positive": "the value that counts as positive",
-        "positive_is": "benefit or burden for the person decided about",
-        "group": "one or more columns that say which group a person belongs to",
-        "crossed": "also all group columns together",
-        "reference": "what a group is compared with; by default the largest",
-        "stratum": "a column to condition on",
-        "stratum_edges": "cut points of a numeric stratum",
-        "labeler": "who decided",
-        "item": "what was decided about",
-        "cluster": "rows that belong together",
-        "weight": "how many cases a row stands for",
-        "review_share": "the probability with which a row's truth was reviewed",
-        "time": "when it was decided",
-        "seconds": "how long the decision took",
-        "text": "the text decided about",
-        "counterfactual": "the decision under each value of the group",
-        "norm": "how much a row looks like a typical member of a group",
-        "norm_irrelevant": "the same by words that have nothing to do with the class",
-        "missing": "drop, group or error",
-    }
-    unknown = set(Roles.__slots__) ^ set(words)
-    assert not unknown, f"the vocabulary and the roles differ: {sorted(unknown)}"
     parts += ["| word | means |", "|---|---|"]
-    parts += [f"| `{word}` | {meaning} |" for word, meaning in words.items()]
+    parts += [f"| `{word}` | {meaning} |" for word, meaning in meanings().items()]
     parts += ["", "`level` is the confidence level (0.95), `seed` the seed (0).", ""]
     return "\n".join(parts)
 
