@@ -39,8 +39,8 @@ def lens_against_count(path: Path, repeats: int = 3) -> tuple[dict[str, float], 
     )
     lens = alone(
         "from evenhand.decisions.table import Decisions\n"
-        "from evenhand.lenses import statistical\n"
-        "from evenhand.lenses.lens import Options",
+        "from evenhand.lenses.statistical import lens as statistical\n"
+        "from evenhand.lenses.rows import Options",
         f"statistical.measure(Decisions({str(path)!r}, truth='truth', decision='decision', "
         "group='group'), Options())",
         repeats,
@@ -82,8 +82,8 @@ def binary(rows: int, seed: int = 0) -> pl.DataFrame:
 
 def ours(frame: pl.DataFrame) -> None:
     from evenhand.decisions.table import Decisions
-    from evenhand.lenses import statistical
-    from evenhand.lenses.lens import Options
+    from evenhand.lenses.rows import Options
+    from evenhand.lenses.statistical import lens as statistical
 
     decisions = Decisions(frame, truth="truth", decision="decision", group="gender")
     statistical.measure(decisions, Options())

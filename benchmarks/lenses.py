@@ -1,4 +1,4 @@
-"""The causal, thresholds and norms lenses against a bare count of their key columns."""
+"""The counterfactual, thresholds and norms lenses against a bare count of their key columns."""
 
 import tempfile
 from pathlib import Path
@@ -54,7 +54,7 @@ def write_norms(path: Path) -> list[str]:
 
 
 SUITES = {
-    "causal": (write_pairs, "truth='truth'"),
+    "counterfactual": (write_pairs, "truth='truth'"),
     "thresholds": (write_scores, "truth='truth', score='score', threshold=0.5, group='group'"),
     "norms": (write_norms, "truth='truth', group='group'"),
 }
@@ -78,8 +78,8 @@ def run() -> list[str]:
             )
             lens = alone(
                 "from evenhand.decisions.table import Decisions\n"
-                f"from evenhand.lenses import {name} as lens\n"
-                "from evenhand.lenses.lens import Options",
+                f"from evenhand.lenses.{name} import lens\n"
+                "from evenhand.lenses.rows import Options",
                 f"lens.measure(Decisions({str(path)!r}, {roles}), Options())",
             )
             lines.append(

@@ -127,7 +127,7 @@ def fit_classes(rows: int, *, threads: int = 2, jobs: int = 2) -> dict[str, floa
 
 def fit_scorers(rows: int) -> dict[str, float]:
     """One norm scorer on vectors of the texts, and what the scorers of all classes add to it."""
-    from evenhand.models.norm_fit import fit_norm_scorer
+    from evenhand.models.norms.fit import fit_norm_scorer
     from evenhand.simulate.biographies import biographies
 
     table = biographies(rows, seed=0).frame

@@ -104,9 +104,9 @@ def baseline_alone(rows: int, *, seeds: int = 3) -> dict:
 
     On a machine that others use, processor time is what a ratio can be trusted in.
     """
-    from evenhand.mitigation.ledger_rows import join_rows, read_people, two_parts
-    from evenhand.mitigation.ledger_task import Task
-    from evenhand.mitigation.ledger_texts import prepare_texts
+    from evenhand.remedies.ledger.rows import join_rows, read_people, two_parts
+    from evenhand.remedies.ledger.task import Task
+    from evenhand.remedies.ledger.texts import prepare_texts
     from evenhand.simulate.biographies import biographies
 
     frame = biographies(rows, leak="class_words", first_names=True, seed=1).frame
@@ -182,7 +182,7 @@ def large_lines(rows: int, found: dict) -> list[str]:
 
 def run() -> list[str]:
     """The ledger at 40,000 rows, reductions apart, and three remedies at 400,000."""
-    from evenhand.mitigation.registry import BASELINE, REMEDIES
+    from evenhand.remedies.ledger.registry import BASELINE, REMEDIES
 
     named = tuple(name for name in REMEDIES if name not in (BASELINE, "reductions"))
     alone = baseline_alone(ROWS)
@@ -194,7 +194,7 @@ def run() -> list[str]:
 
 def main() -> None:
     """One ledger of any size, its times printed as multiples of its baseline fits."""
-    from evenhand.mitigation.registry import BASELINE, REMEDIES
+    from evenhand.remedies.ledger.registry import BASELINE, REMEDIES
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=8_000)

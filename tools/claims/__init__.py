@@ -1,0 +1,1 @@
+"""Claims of coverage and error rates, simulated by `make simulate` for docs/explanation."""

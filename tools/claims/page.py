@@ -1,0 +1,75 @@
+"""The table of claims on the page that says how sure the numbers are."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from claims.claim import Outcome
+
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "how-sure.md"
+START, END = "<!-- claims: made by make simulate -->", "<!-- end of claims -->"
+KINDS = {
+    "coverage": "Intervals: how often they hold the truth",
+    "joint": "Families: how often all intervals hold at once",
+    "error": "Errors: how often something is said that is not so",
+    "settled": "Further units: how often they settle it, if the truth is as it looked",
+    "found": "Planted differences: how often they are found",
+}
+# Beyond this share an interval could have been narrower.
+WIDE = 0.98
+HEAD = ["| measure | setting | wanted | measured | repetitions | |", "|---|---|---|---|---|---|"]
+
+
+def table(outcomes: Sequence[Outcome]) -> str:
+    """The outcomes as Markdown, one table for each kind of claim."""
+    parts = []
+    for kind, title in KINDS.items():
+        rows = [outcome for outcome in outcomes if outcome.claim.kind == kind]
+        if rows:
+            parts += [f"## {title}", "", *HEAD, *(_row(outcome) for outcome in rows), ""]
+    return "\n".join([*parts, *_remarks(outcomes)])
+
+
+def _remarks(outcomes: Sequence[Outcome]) -> list[str]:
+    """What is wider than it need be, and what does not hold, in words."""
+    covering = [o for o in outcomes if o.claim.kind in ("coverage", "joint")]
+    wide = [o for o in covering if o.rate > WIDE]
+    failing = [o for o in outcomes if o.verdict in ("below", "above")]
+    said = []
+    if wide:
+        said += [f"Wider than they need be ({_share(WIDE)} and more): {_names(wide)}.", ""]
+    if failing:
+        said += [f"Not as wanted: {_names(failing)}.", ""]
+    return said
+
+
+def _names(outcomes: Sequence[Outcome]) -> str:
+    return "; ".join(f"{o.claim.measure} ({o.claim.setting}) {_share(o.rate)}" for o in outcomes)
+
+
+def _row(outcome: Outcome) -> str:
+    low, high = outcome.claim.wanted
+    wanted = f"≤ {_share(high)}" if low <= 0 else f"≥ {_share(low)}" if high >= 1 else None
+    measured = f"{_share(outcome.rate)} ± {_share(outcome.error)}"
+    cells = [
+        outcome.claim.measure,
+        outcome.claim.setting,
+        wanted or f"{_share(low)}–{_share(high)}",
+        measured if outcome.repetitions else "–",
+        f"{outcome.repetitions:,}",
+        "" if outcome.verdict == "holds" else f"**{outcome.verdict}**",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def _share(value: float) -> str:
+    return f"{value:.3f}".lstrip("0") if 0 < value < 1 else f"{value:g}"
+
+
+def write(outcomes: Sequence[Outcome], page: Path = PAGE) -> None:
+    """Put the table between its marks on the page; the rest of the page stays."""
+    text = page.read_text(encoding="utf-8")
+    before, start, rest = text.partition(START)
+    _, end, after = rest.partition(END)
+    if not (start and end):
+        raise SystemExit(f"{page} lacks the marks {START!r} and {END!r}. Put them where it goes.")
+    page.write_text(f"{before}{START}\n\n{table(outcomes)}\n{END}{after}", encoding="utf-8")
