@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 from evenhand.errors import DataError, MissingExtra, UsageError
 from evenhand.remedies.cells import ROUTING
+from evenhand.remedies.ledger.compare import trained_together
 from evenhand.remedies.penalties import (
     CovarianceConstrainedClassifier,
     LogitPairedClassifier,
@@ -272,6 +274,27 @@ def test_reductions_of_several_classes_and_a_class_with_one_group():
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)
     assert model.notes_ == ["Fitted without the constraint, with one group: 2."]
     assert clone(model).get_params()["max_iter"] == 2
+
+
+def test_reductions_beside_a_thread_that_leaves_its_filters_of_warnings():
+    """Filters belong to the process: a thread that entered first and leaves while we fit."""
+    X, truth, group = unequal(400)
+    other = warnings.catch_warnings()
+    left = []
+
+    class Beside(LogisticRegression):
+        def fit(self, X, y, sample_weight=None):
+            if not left:
+                left.append(other.__exit__(None, None, None))
+            return super().fit(X, y, sample_weight=sample_weight)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with trained_together(["fairlearn"]):
+            other.__enter__()
+            model = ReductionsClassifier(Beside(), max_iter=10).fit(X, truth, group=group)
+    assert left
+    assert model.n_iter_ > 1
 
 
 def test_reductions_without_their_extra_say_what_to_install(monkeypatch):

@@ -3,22 +3,20 @@
 What a paper prints is read from these rows; nothing here knows a layout.
 """
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
-from evenhand.errors import EvenhandError, MissingExtra
+from evenhand.errors import EvenhandError
 from evenhand.lenses.counterfactual import lens as counterfactual
 from evenhand.lenses.norms import lens as norms
 from evenhand.lenses.rows import Options, Rows
 from evenhand.lenses.statistical import lens as statistical
 from evenhand.papers.sheets import Cell
-from evenhand.remedies.ledger.compare import lacking
+from evenhand.remedies.ledger.compare import lacking, trained_together
 from evenhand.remedies.ledger.measures import decided_rows, outcome
 from evenhand.remedies.ledger.registry import REMEDIES
 from evenhand.remedies.ledger.task import Fitted, LedgerSettings, Task
@@ -175,9 +173,13 @@ def run_remedies(
     ]
     tasks: dict[tuple[str, int], Task] = {}
     done = 0
-    with warnings.catch_warnings(), ThreadPoolExecutor(WORKERS) as pool:
-        # A fit that has spent its steps is near enough; threads share the filters of warnings.
-        warnings.filterwarnings("ignore", message=".*settled.*")
+    extras = {
+        REMEDIES[name].extra
+        for representation, names in remedies.items()
+        for name in names
+        if _without(texts, representation, name) is None
+    }
+    with trained_together(extras), ThreadPoolExecutor(WORKERS) as pool:
         futures = []
         for representation, name, number in wanted:
             task = tasks.setdefault(
@@ -204,18 +206,20 @@ def run_remedies(
 
 
 def _measured(task: Task, name: str) -> Measurement | str:
-    entry = REMEDIES.get(name)
-    if entry is None:
-        return f"there is no remedy {name!r}"
-    why = lacking(entry, task.texts, representation=task.representation, asked=frozenset({name}))
+    why = _without(task.texts, task.representation, name)
     if why is not None:
         return why
-    if entry.extra is not None and find_spec(entry.extra) is None:
-        return str(MissingExtra(entry.extra, f"The remedy {name!r}"))
     try:
-        return measure_fitted(task, entry.fit(task))
+        return measure_fitted(task, REMEDIES[name].fit(task))
     except EvenhandError as error:
         return str(error)
+
+
+def _without(texts: LedgerTexts, representation: str, name: str) -> str | None:
+    """Why a remedy is not trained here, or None."""
+    if name not in REMEDIES:
+        return f"there is no remedy {name!r}"
+    return lacking(REMEDIES[name], texts, representation=representation, asked=frozenset({name}))
 
 
 def measure_fitted(task: Task, fitted: Fitted) -> Measurement:

@@ -1,7 +1,7 @@
 """Reductions: Fairlearn's exponentiated gradient, one class against its rest at a time."""
 
 from typing import Any, ClassVar, Self
-from warnings import catch_warnings, simplefilter
+from warnings import catch_warnings, filterwarnings
 
 import numpy as np
 
@@ -83,9 +83,7 @@ class ReductionsClassifier(Remedy):
                 eta0=self.eta0,
             )
             with catch_warnings():
-                # Its own calls to other libraries warn of what their next versions will change.
-                simplefilter("ignore", FutureWarning)
-                simplefilter("ignore", DeprecationWarning)
+                ignore_changes_of_others()
                 found.fit(table, own, sensitive_features=cells.group)
             pairs = zip(np.asarray(found.weights_, dtype=float), found.predictors_)
             self.mixtures_.append([(float(w), h) for w, h in pairs if w > 0])
@@ -116,3 +114,12 @@ class ReductionsClassifier(Remedy):
     def predict_proba(self, X: Any) -> FloatArray:
         """Scores divided by their sum; even where no mixture accepts the row."""
         return shares(self.class_probabilities(X))
+
+
+def ignore_changes_of_others() -> None:
+    """Say nothing of what Fairlearn's calls to other libraries will mean in their next versions.
+
+    Filters belong to the process, so threads need this set before they begin.
+    """
+    for category in (FutureWarning, DeprecationWarning):
+        filterwarnings("ignore", category=category, module=r"fairlearn\.")

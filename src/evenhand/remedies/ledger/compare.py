@@ -3,9 +3,9 @@
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.util import find_spec
@@ -41,6 +41,7 @@ from evenhand.remedies.ledger.texts import (
     prepare_columns,
     prepare_texts,
 )
+from evenhand.remedies.reductions import ignore_changes_of_others
 
 Progress = Callable[[float, int], None]
 Cell = tuple[str, str, int]  # remedy, representation, seed
@@ -261,12 +262,15 @@ def _run_all(
     run: _Run, entries: Sequence[LedgerRemedy], *, seeds: int, progress: Progress | None
 ) -> dict[Cell, Trial]:
     """Every part, two at a time; training sets one after the other, so that one is in memory."""
-    _import_extras(run, entries)
+    wanted = {
+        entry.extra
+        for entry in entries
+        for each in run.texts.representations
+        if lacking(entry, run.texts, representation=each, asked=run.asked) is None
+    }
     trials: dict[Cell, Trial] = {}
     total = len(entries) * len(run.texts.representations) * seeds
-    with _one_thread_each(), warnings.catch_warnings():
-        # A fit that has spent its steps is near enough; threads share the filters of warnings.
-        warnings.filterwarnings("ignore", message=".*settled.*")
+    with trained_together(wanted):
         for representation in run.texts.representations:
             for number in range(run.first_seed, run.first_seed + seeds):
                 task = Task(
@@ -295,19 +299,24 @@ def _within(run: _Run, progress: Progress | None, total: int) -> Callable[[float
     return lambda share: tell(run.done + share, total)
 
 
-def _import_extras(run: _Run, entries: Sequence[LedgerRemedy]) -> None:
-    """Import what remedies will ask for: two threads that import one library can break it."""
-    for entry in entries:
-        wanted = [
-            lacking(entry, run.texts, representation=each, asked=run.asked) is None
-            for each in run.texts.representations
-        ]
-        if entry.extra is not None and any(wanted):
-            import_module(entry.extra)
+@contextmanager
+def trained_together(extras: Iterable[str | None]) -> Iterator[None]:
+    """What threads that train side by side share, settled before the first of them begins.
+
+    Libraries are imported: two threads that import one can break it. Linear algebra runs on one
+    thread: more round differently, and two pools hinder each other. Filters of warnings belong to
+    the process: a thread that leaves its own takes away another's.
+    """
+    for extra in {*extras} - {None}:
+        import_module(str(extra))
+    with _one_thread_each(), warnings.catch_warnings():
+        # A fit that has spent its steps is near enough.
+        warnings.filterwarnings("ignore", message=".*settled.*")
+        ignore_changes_of_others()
+        yield
 
 
 def _one_thread_each() -> AbstractContextManager[Any]:
-    """Linear algebra on one thread: more round differently, and two pools hinder each other."""
     try:
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
     except ImportError:
