@@ -44,6 +44,8 @@ def count_steps(*, step: int | None, after: bool) -> list[str]:
 def child(job: dict[str, Any]) -> None:
     from evenhand.cli.main import main
 
+    # A suite under nohup hands on that hang-ups are ignored, and so would the command.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     os.chdir(job["folder"])
     said = os.open(job["said"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     os.dup2(said, 1)
