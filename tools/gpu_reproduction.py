@@ -7,13 +7,16 @@ Three steps, so that the machine with the GPU needs torch, transformers and scik
     python tools/gpu_reproduction.py measure DATA.csv FOLDER SCORES… --out DIR here: tables
 
 Training sets are made by the remedies of the ledger themselves, which are told to write down what
-they would train on; afterwards they are told the scores, and measured as any other.
+they would train on; afterwards they are told the scores, and measured as any other. Where little
+may travel at a time, `prepare --parts 2` writes the weights in whole numbers of about six bits, of
+the words that the texts have, and `train` reads the parts back.
 """
 
 import argparse
 import gzip
 import json
 import time
+import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -199,8 +202,8 @@ def asked(task: Any) -> list[str]:
     return list(dict.fromkeys([*held, *(text for each in test for text in each.tolist())]))
 
 
-def prepare(data: str, folder: str, weights: str) -> None:
-    """Write down every training set, and the folder of weights in sixteen bits."""
+def prepare(data: str, folder: str, weights: str, parts: int) -> None:
+    """Write down every training set, and the folder of weights in sixteen bits or in parts."""
     from evenhand.remedies.ledger.registry import REMEDIES as KNOWN
 
     rows = read_rows(data)
@@ -241,7 +244,10 @@ def prepare(data: str, folder: str, weights: str) -> None:
     (out / "jobs.json").write_text(json.dumps(described))
     with gzip.open(out / "texts.json.gz", "wt", encoding="utf-8") as file:
         json.dump(list(place), file)
-    halve(Path(weights), out / "weights")
+    if parts:
+        pack(Path(weights), out, list(place), parts)
+    else:
+        halve(Path(weights), out / "weights")
     size = sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
     print(
         f"{len(described)} training sets of {len(rows['text'])} biographies, "
@@ -260,6 +266,81 @@ def halve(source: Path, target: Path) -> None:
     )
 
 
+LEVELS = 20  # whole numbers in one standard deviation of a row of weights
+
+
+def pack(source: Path, out: Path, texts: Sequence[str], parts: int) -> None:
+    """The folder's weights as whole numbers with one scale a row, spread over files."""
+    import transformers
+
+    tokenizer = transformers.AutoTokenizer.from_pretrained(source, local_files_only=True)
+    model = transformers.AutoModel.from_pretrained(source, local_files_only=True)
+    read = tokenizer(list(texts), truncation=True, max_length=TRAINING["longest"])["input_ids"]
+    seen = np.unique(np.concatenate([[*tokenizer.all_special_ids], *map(np.array, read)]))
+    words = model.get_input_embeddings().weight
+    target = out / "packed"
+    target.mkdir(exist_ok=True)
+    model.config.save_pretrained(target)
+    tokenizer.save_pretrained(target)
+    pieces: list[dict[str, Any]] = [{} for _ in range(parts)]
+    sizes = [0] * parts
+    for name, tensor in model.state_dict().items():
+        held = {"shape": np.array(tensor.shape)}
+        values = tensor.float().numpy()
+        if values.ndim < 2:
+            held["values"] = values.astype(np.float16)
+        else:
+            if tensor.shape == words.shape:
+                held["rows"] = seen
+                values = values[seen]
+            scale = values.std(axis=1, keepdims=True).astype(np.float16).astype(np.float32) / LEVELS
+            scale[scale == 0] = 1
+            numbers = np.clip(np.rint(values / scale), -127, 127).astype(np.int8)
+            coder = zlib.compressobj(9, zlib.DEFLATED, 15, 9, zlib.Z_HUFFMAN_ONLY)
+            coded = coder.compress(numbers.tobytes()) + coder.flush()
+            far = np.flatnonzero(np.abs(values / scale) > 127)
+            held |= {
+                "coded": np.frombuffer(coded, np.uint8),
+                "scale": scale,
+                "far": far.astype(np.int32),
+            }
+            held["far_values"] = values.ravel()[far].astype(np.float16)
+        at = sizes.index(min(sizes))
+        sizes[at] += sum(each.nbytes for each in held.values())
+        pieces[at] |= {f"{name}:{key}": each for key, each in held.items()}
+    for at, piece in enumerate(pieces):
+        np.savez(target / f"part-{at}.npz", **piece)
+
+
+def unpack(home: Path) -> None:
+    """The folder of weights from its parts."""
+    import torch
+    import transformers
+
+    packed = home / "packed"
+    held: dict[str, Any] = {}
+    for path in sorted(packed.glob("part-*.npz")):
+        held |= dict(np.load(path))
+    state = {}
+    for name in [key.removesuffix(":shape") for key in held if key.endswith(":shape")]:
+        shape = tuple(held[f"{name}:shape"])
+        if f"{name}:values" in held:
+            values = held[f"{name}:values"].astype(np.float32)
+        else:
+            numbers = np.frombuffer(zlib.decompress(held[f"{name}:coded"].tobytes()), np.int8)
+            values = numbers.reshape(-1, shape[1]) * held[f"{name}:scale"]
+            values.ravel()[held[f"{name}:far"]] = held[f"{name}:far_values"]
+            if f"{name}:rows" in held:
+                whole = np.zeros(shape, np.float32)
+                whole[held[f"{name}:rows"]] = values
+                values = whole
+        state[name] = torch.from_numpy(np.array(values, np.float32).reshape(shape))
+    model = transformers.AutoModel.from_config(transformers.AutoConfig.from_pretrained(packed))
+    model.load_state_dict(state)
+    model.save_pretrained(home / "weights")
+    transformers.AutoTokenizer.from_pretrained(packed).save_pretrained(home / "weights")
+
+
 def train(
     folder: str,
     out: str,
@@ -268,10 +349,13 @@ def train(
     rate: float | None,
     done: Sequence[str],
     part: str | None,
+    epochs: int,
+    remedies: Sequence[str],
 ) -> None:
     """Fine-tune every training set and write the scores; stop in time, and say what is left.
 
-    What earlier files of scores hold is not trained again.
+    What earlier files of scores hold is not trained again. Remedies come in the order in which
+    they are named, all of them without a name.
     """
     import torch
 
@@ -281,6 +365,11 @@ def train(
     home, target = Path(folder), Path(out)
     target.mkdir(parents=True, exist_ok=True)
     jobs = json.loads((home / "jobs.json").read_text())
+    if remedies:
+        jobs = [job for name in remedies for job in jobs if job["remedy"] == name]
+    if not (home / "weights").is_dir():
+        unpack(home)
+    settings = TRAINING | {"epochs": epochs}
     arrays = np.load(home / "jobs.npz")
     with gzip.open(home / "texts.json.gz", "rt", encoding="utf-8") as file:
         texts = json.load(file)
@@ -289,7 +378,7 @@ def train(
         start = time.perf_counter()
         held = [texts[k] for k in arrays[f"{name}:held"]], arrays[f"{name}:held_truth"].tolist()
         model = FineTunedClassifier(
-            home / "weights", training=TRAINING | {"learning_rate": rate}, held=held, seed=seed
+            home / "weights", training=settings | {"learning_rate": rate}, held=held, seed=seed
         )
         weights = arrays[f"{name}:weights"].astype(np.float64)
         model.fit(
@@ -314,6 +403,22 @@ def train(
     facts: list[dict[str, Any]] = []
     known = {name for path in done for name in np.load(path).files}
     part = part or str(min(seeds))
+    cuda = torch.cuda.is_available()
+
+    def write_facts() -> None:
+        document = {
+            "rate": rate,
+            "tried": tried,
+            "training": settings,
+            "jobs": facts,
+            "seconds": time.perf_counter() - began,
+            "device": torch.cuda.get_device_name(0) if cuda else "CPU",
+            "torch": torch.__version__,
+            "memory_gib": torch.cuda.max_memory_allocated() / 2**30 if cuda else 0.0,
+            "unfinished": len(jobs) * len(seeds) - len(facts) - len(known),
+        }
+        (target / f"facts-{part}.json").write_text(json.dumps(document, indent=1))
+
     for seed in seeds:
         for job in jobs:
             name = job["name"]
@@ -326,24 +431,13 @@ def train(
             facts.append({"seed": seed, "job": name, "seconds": seconds, "held_accuracy": held,
                           "epochs": len(model.history_)})  # fmt: skip
             print(f"seed {seed} {name}: {held:.4f} held out, {seconds:.1f} s", flush=True)
-        np.savez_compressed(target / f"scores-{part}.npz", **found)
-    cuda = torch.cuda.is_available()
-    memory = torch.cuda.max_memory_allocated() / 2**30 if cuda else 0.0
-    facts_file = {
-        "rate": rate,
-        "tried": tried,
-        "training": TRAINING,
-        "jobs": facts,
-        "seconds": time.perf_counter() - began,
-        "device": torch.cuda.get_device_name(0) if cuda else "CPU",
-        "torch": torch.__version__,
-        "memory_gib": memory,
-        "unfinished": len(jobs) * len(seeds) - len(facts) - len(known),
-    }
-    (target / f"facts-{part}.json").write_text(json.dumps(facts_file, indent=1))
+            # After every fit: what is killed at its limit keeps what it had.
+            np.savez_compressed(target / "unfinished.npz", **found)
+            (target / "unfinished.npz").replace(target / f"scores-{part}.npz")
+            write_facts()
     print(
-        f"{len(facts)} of {len(jobs) * len(seeds)} fits in {facts_file['seconds']:.0f} s, "
-        f"{memory:.1f} GiB on {facts_file['device']}, rate {rate:g}"
+        f"{len(facts)} of {len(jobs) * len(seeds)} fits in {time.perf_counter() - began:.0f} s, "
+        f"rate {rate:g}"
     )
 
 
@@ -498,6 +592,7 @@ def main() -> None:
     first.add_argument("data")
     first.add_argument("folder")
     first.add_argument("--weights", required=True)
+    first.add_argument("--parts", type=int, default=0)
     second = steps.add_parser("train")
     second.add_argument("folder")
     second.add_argument("--out", required=True)
@@ -506,6 +601,8 @@ def main() -> None:
     second.add_argument("--rate", type=float)
     second.add_argument("--done", action="append", default=[])
     second.add_argument("--part")
+    second.add_argument("--epochs", type=int, default=TRAINING["epochs"])
+    second.add_argument("--remedy", action="append", default=[], dest="remedies")
     third = steps.add_parser("measure")
     third.add_argument("data")
     third.add_argument("folder")
