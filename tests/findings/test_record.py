@@ -122,6 +122,39 @@ def test_records_of_the_first_schema_are_read() -> None:
         assert [after[name] for name in new] == [None] * 8
 
 
+def test_what_no_limit_is_held_against_is_data_in_every_schema(tmp_path: Path) -> None:
+    labels = pl.DataFrame(
+        [
+            (f"l{i % 7}", f"{group}{i}", group, i % 2, (i // 2) % 2)
+            for group in "ab"
+            for i in range(1400)
+        ],
+        schema=["who", "item", "g", "y", "d"], orient="row",
+    )  # fmt: skip
+    roles = {"labeler": "who", "item": "item", "truth": "y", "decision": "d", "group": "g"}
+    result = eh.audit(labels, lenses=["labelers"], limits={"cost_ratio": "2:20"}, **roles)
+    record, path = result.record(), tmp_path / "audit.json"
+    blind = "labels are not shown to tell the truth apart"
+    places = record["asides"]["unjudged"][blind]
+    assert {record["results"][place]["measure"] for place in places} >= {"cost_ratio"}
+    assert all(tuple(row) == COLUMNS for row in record["results"])
+    said = f"No limit can be held against it: {blind}."
+    result.save(path)
+    assert said in eh.render(eh.read_record(path), form="markdown")
+    # The first schema has it in the words of the method, and nowhere else.
+    old = {name: value for name, value in record.items() if name != "asides"}
+    old["schema"] = "evenhand.audit/1"
+    for row in old["results"]:
+        row["method"] = (row["method"] or "").replace(
+            "no limit is held against it", "cannot be told"
+        )
+    path.write_text(json.dumps(old), encoding="utf-8")
+    assert eh.read_record(path)["asides"]["unjudged"][blind] == places
+    wrong = {**record, "asides": {"unjudged": {blind: [10_000]}, "judged_as": {}}}
+    with pytest.raises(DataError, match="'unjudged' refers to results that it does not hold"):
+        as_page(wrong, charts=False)
+
+
 def test_records_of_the_first_schema_are_shown(tmp_path: Path) -> None:
     read = eh.read_record(OLD)
     page = as_page(read, charts=False)

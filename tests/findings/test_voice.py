@@ -1061,13 +1061,14 @@ COSTS: dict[str, tuple[Any, Words, list[dict[str, Any]], str]] = {
 
 def explained(
     ratio: tuple[float, float, float], bar: tuple[float, float, float],
-    skill: tuple[float, float, float], parts: tuple[float, float, float], method: str = "",
+    skill: tuple[float, float, float], parts: tuple[float, float, float],
+    unjudged: str | None = None,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """The rows that say why weights differ: value and interval of each, parts as logarithms."""
     named = {"cost_ratio_ratio": ratio, "criterion_gap": bar, "separation_gap": skill}
     names = ("cost_ratio_prevalence_part", "cost_ratio_bar_part", "cost_ratio_skill_part")
     named |= {name: (part, part - 0.1, part + 0.1) for name, part in zip(names, parts)}
-    return [row(name, *number, method=method, **RACE) for name, number in named.items()]
+    return [row(name, *number, unjudged=unjudged, **RACE) for name, number in named.items()]
 
 
 NO_SKILL = (0.05, -0.1, 0.2)
@@ -1161,7 +1162,7 @@ STANDARDS: dict[str, tuple[list[dict[str, Any]], str]] = {
             (-0.5, -0.6, -0.4),
             NO_SKILL,
             (0.1, 0.9, 0.1),
-            "delta; no limit is held against it: fewer than 5 errors of a kind",
+            "fewer than 5 errors of a kind",
         ),
         (
             "The data cannot tell whether African-American defendants and Caucasian defendants "

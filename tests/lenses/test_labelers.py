@@ -16,7 +16,6 @@ from evenhand.findings.sentences.words import Words
 from evenhand.lenses.labelers import lens as labelers
 from evenhand.lenses.measures import CATALOGUE
 from evenhand.lenses.rows import COLUMNS, LensResult, Options, Rows
-from evenhand.lenses.scope import unjudged_reason
 from evenhand.lenses.settings import setting_for
 from evenhand.simulate.labelers import LabelerGroup, Variation, simulate_labelers
 from evenhand.speech import few
@@ -474,7 +473,8 @@ def test_labels_by_the_toss_of_a_coin_are_not_called_within() -> None:
         "ratio says more of the prevalence than of a standard." in notes
     )
     ratio = one(measured(labels(noisy)).rows, "cost_ratio_ratio", group="B")
-    assert unjudged_reason(ratio["method"]) == "labels are not shown to tell the truth apart"
+    assert ratio["unjudged"] == "labels are not shown to tell the truth apart"
+    assert ratio["method"].endswith(f"; no limit is held against it: {ratio['unjudged']}")
 
 
 def test_the_average_labeler_has_rows_beside_those_of_pooled_labels() -> None:

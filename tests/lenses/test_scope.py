@@ -13,15 +13,13 @@ from evenhand.decisions.roles import Roles
 from evenhand.errors import DataError, UsageError
 from evenhand.findings.limits import CANNOT_TELL, judge, read_limits
 from evenhand.findings.settle import NOT_JUDGED, settle
-from evenhand.lenses.rows import COLUMNS, Rows
+from evenhand.lenses.rows import ASIDES, COLUMNS, Rows
 from evenhand.lenses.scope import (
     REST_ALONE,
     Scope,
     choose_reference,
     rule_name,
     threshold_rule,
-    unjudged_reason,
-    with_unjudged,
 )
 
 LENSES = Path(eh.__file__).parent / "lenses"
@@ -50,7 +48,7 @@ def test_a_block_has_the_shared_columns_and_its_own() -> None:
     }
     (other,) = shared.block((1,), **{"class": "nurse"}, measure="criterion")
     assert other["class"] == "nurse", "a row's own class goes before the shared one"
-    assert tuple(row) == COLUMNS
+    assert tuple(row) == (*COLUMNS, *ASIDES)
     # 0.95 quantile of the standard normal distribution.
     assert shared.z == pytest.approx(1.644854, abs=1e-6)
 
@@ -120,27 +118,19 @@ def test_the_name_of_a_rule() -> None:
 
 def test_no_limit_is_held_against_a_row_whose_lens_says_so() -> None:
     ends = {"value": 0.01, "low": 0.0, "high": 0.02, "family_low": 0.0, "family_high": 0.02}
-    methods = [
-        "wilson",
-        with_unjudged("wilson", "few errors"),
-        "wilson; cannot be told: few errors",
-    ]
-    rows = Rows.block(
-        (3,), lens="statistical", measure="selection_rate_gap", group="f", reference="m",
-        n=500, n_reference=500, level=0.95, method=methods, **ends,
+    scope = Scope(lens="statistical", attribute="g", level=0.95, seed=0)
+    # Whatever a method says in words, a verdict comes from what a lens says as data.
+    rows = scope.block(
+        (3,), measure="selection_rate_gap", group="f", reference="m", n=500, n_reference=500,
+        method=["wilson", "wilson", "no limit is held against it: no"],
+        unjudged=[None, "few errors", None], **ends,
     )  # fmt: skip
     judged = judge(rows, read_limits({"selection_rate_gap": 0.05}))
-    assert judged.plain("verdict") == ["within", CANNOT_TELL, CANNOT_TELL]
-    # The third is how records of the first schema write it.
-    for row in list(judged)[1:]:
-        found = settle(row, lambda **_: [])
-        assert found is not None
-        assert (found.reason, found.why) == (NOT_JUDGED, "few errors")
-
-
-def test_the_first_of_two_reasons_is_told() -> None:
-    method = with_unjudged(with_unjudged("jackknife", "few errors"), "no separation")
-    assert unjudged_reason(method) == "few errors"
+    assert judged.plain("verdict") == ["within", CANNOT_TELL, "within"]
+    assert judged["method"][1] == "wilson; no limit is held against it: few errors"
+    found = settle(list(judged)[1], lambda **_: [])
+    assert found is not None
+    assert (found.reason, found.why) == (NOT_JUDGED, "few errors")
 
 
 def test_check_refuses_before_anything_is_counted() -> None:

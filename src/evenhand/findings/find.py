@@ -35,7 +35,7 @@ from evenhand.findings.sentences.words import Said, Words
 from evenhand.findings.settle import settle
 from evenhand.lenses.measures import leading_measures, look_up, surely_apart
 from evenhand.lenses.rows import Rows
-from evenhand.lenses.scope import UNTOLD_UNDER, stands_in_for
+from evenhand.lenses.scope import UNTOLD_UNDER
 
 Row = Mapping[str, Any]
 LAYER, POLICY = "implementation", "policy"
@@ -139,7 +139,7 @@ def gather(rows: Rows, positive: str | None) -> Iterator[Family]:
     """The rows worth a finding, by lens, attribute and measure."""
     limited = np.isfinite(rows["limit_low"])
     # A row that stands in for another is found under its name.
-    named = [stands_in_for(method) or name for name, method in zip(rows["measure"], rows["method"])]
+    named = [other or name for name, other in zip(rows["measure"], rows["judged_as"])]
     bound = {named[i] for i in np.flatnonzero(limited)}
     single = single_labelers(rows)
     families: dict[tuple[Any, ...], list[int]] = {}

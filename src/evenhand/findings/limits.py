@@ -11,14 +11,8 @@ from numpy.typing import NDArray
 from evenhand.decisions.labels import REST
 from evenhand.errors import UsageError
 from evenhand.lenses.measures import limit_band, look_up
-from evenhand.lenses.rows import Rows, choose
-from evenhand.lenses.scope import (
-    HIDDEN_UNDER,
-    UNTOLD_UNDER,
-    is_replaced,
-    stands_in_for,
-    unjudged_reason,
-)
+from evenhand.lenses.rows import TEXT, Rows, choose
+from evenhand.lenses.scope import HIDDEN_UNDER, UNTOLD_UNDER
 
 WITHIN, OUTSIDE, CANNOT_TELL, NOT_ASSESSED = "within", "outside", "cannot tell", "not assessed"
 
@@ -104,16 +98,13 @@ def judge(rows: Rows, limits: Iterable[Limit], *, positive: str | None = None) -
 def is_judged_as(rows: Rows, measure: str) -> NDArray[np.bool_]:
     """Which rows a limit on a measure is held against: its own, or those that stand in for it."""
     named = np.asarray(rows["measure"] == measure, dtype=bool)
-    methods = rows["method"]
-    # Methods are few and rows may be many: each method is read once.
-    kinds = set(methods)
-    stand_ins = {one for one in kinds if stands_in_for(one) == measure}
-    replaced = {one for one in kinds if is_replaced(one)}
-    if replaced:
-        named &= np.array([one not in replaced for one in methods], dtype=bool)
-    if stand_ins:
-        named |= np.array([one in stand_ins for one in methods], dtype=bool)
-    return named
+    standing = np.asarray(rows["judged_as"] == measure, dtype=bool)
+    if not standing.any():
+        return named
+    places = list(zip(*(rows[name] for name in TEXT if name != "measure")))
+    replaced = {places[i] for i in np.flatnonzero(standing)}
+    named &= np.array([place not in replaced for place in places], dtype=bool)
+    return np.asarray(named | standing)
 
 
 def judged_rows(rows: Rows, positive: str | None) -> NDArray[np.bool_]:
@@ -152,8 +143,7 @@ def counted_rows(rows: Rows) -> Rows:
 
 def _unjudged(rows: Rows) -> NDArray[np.bool_]:
     """Rows whose lens knows that no limit can be held against them."""
-    known = {method: unjudged_reason(method) is not None for method in set(rows["method"])}
-    return np.array([known[method] for method in rows["method"]], dtype=bool)
+    return np.array([reason is not None for reason in rows["unjudged"]], dtype=bool)
 
 
 def small(rows: Rows, *, under: int) -> NDArray[np.bool_]:

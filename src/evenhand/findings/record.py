@@ -51,7 +51,19 @@ def upgrade(document: Mapping[str, Any]) -> dict[str, Any]:
         "findings": _each(document.get("findings"), _NEW_FIELDS),
     }
     known = {name: value for name, value in raised.items() if name in document}
-    return {**document, **known, "schema": SCHEMA, "headline": None}
+    asides = {"unjudged": _unjudged(document.get("results"))}
+    return {**document, **known, "schema": SCHEMA, "asides": asides, "headline": None}
+
+
+def _unjudged(results: Any) -> dict[str, list[int]]:
+    """Rows against which no limit is held, by why: the first schema has it within their method."""
+    places: dict[str, list[int]] = {}
+    for place, row in enumerate(results if isinstance(results, list) else ()):
+        method = row.get("method") if isinstance(row, Mapping) else None
+        _, mark, reason = str(method or "").partition("cannot be told: ")
+        if mark:
+            places.setdefault(reason.partition(";")[0], []).append(place)
+    return places
 
 
 def _renamed_lenses(data: Any) -> Any:

@@ -11,7 +11,7 @@ from evenhand.findings.finding import Settle
 from evenhand.findings.limits import CANNOT_TELL
 from evenhand.lenses.kinds import NEGATIVE, POSITIVE, Measure
 from evenhand.lenses.measures import look_up
-from evenhand.lenses.scope import UNTOLD_UNDER, unjudged_reason
+from evenhand.lenses.scope import UNTOLD_UNDER
 from evenhand.stats import power
 from evenhand.stats.estimate import critical
 from evenhand.stats.spread import implied_moments
@@ -44,7 +44,7 @@ def settle(row: Row, look: LookUp, details: Mapping[str, Any] | None = None) -> 
     if row["verdict"] != CANNOT_TELL:
         return None
     record = look_up(row["measure"])
-    why = unjudged_reason(row.get("method"))
+    why = row.get("unjudged")
     if why is not None:
         return Settle(unit=record.unit, reason=NOT_JUDGED, why=why)
     if any(row[name] is None for name in _NUMBERS):

@@ -19,7 +19,7 @@ from evenhand.files.documents import (
     text,
     whole,
 )
-from evenhand.lenses.rows import COLUMNS, WORDS
+from evenhand.lenses.rows import ASIDES, COLUMNS, WORDS
 
 _NUMBER, _TEXT = maybe(number), maybe(text)
 _NUMBERS, _NAMES = list_of(_NUMBER), list_of(text)
@@ -178,6 +178,8 @@ _THRESHOLDS = table(
 _GRID = list_of(_NUMBERS)
 _QUANTITY = columns({"value": _GRID, "low": _GRID, "high": _GRID})
 _GAP = maybe(table({}, dict.fromkeys(("value", "low", "high"), _NUMBER)))
+# Records of earlier versions have the value alone.
+_SPLIT = either(_NUMBER, _GAP, noun="a number or one with its interval")
 _PAIR = {"group": text, "reference": text}
 _LABELERS = table(
     {},
@@ -206,7 +208,7 @@ _LABELERS = table(
                         list_of(
                             table(
                                 _PAIR,
-                                dict.fromkeys(("total", "prevalence", "behaviour"), _NUMBER),
+                                dict.fromkeys(("total", "prevalence", "bar", "skill"), _SPLIT),
                             )
                         )
                     ),
@@ -307,6 +309,7 @@ RECORD = table(
     },
     {
         "charter": maybe(_CHARTER),
+        "asides": table({}, dict.fromkeys(ASIDES, map_of(list_of(whole)))),
         "notes": maybe(list_of(text)),
         "sentence": _TEXT,
         "headline": _TEXT,

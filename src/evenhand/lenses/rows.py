@@ -39,7 +39,12 @@ COLUMNS = (
     "limit_high",
     "verdict",
 )
-WORDS = frozenset((*TEXT, "method", "rule", "undefined", "no_interval", "verdict"))
+# What a lens knows of a row beside its columns: why no limit can be held against it, whatever its
+# interval, and the measure in whose place it is judged. Frames leave them out; a record has them
+# beside its results.
+ASIDES = ("unjudged", "judged_as")
+WORDS = frozenset((*TEXT, "method", "rule", "undefined", "no_interval", "verdict", *ASIDES))
+_HELD = (*COLUMNS, *ASIDES)
 Column = NDArray[Any]
 
 
@@ -61,11 +66,11 @@ class Rows:
     def block(cls, shape: tuple[int, ...], **columns: Any) -> Self:
         """Rows of every cell of an array; a column is one value or broadcasts to the shape."""
         size = int(np.prod(shape))
-        unknown = set(columns) - set(COLUMNS)
+        unknown = set(columns) - set(_HELD)
         if unknown:
             raise KeyError(f"not columns of a result row: {sorted(unknown)}")
         held: dict[str, Column] = {}
-        for name in COLUMNS:
+        for name in _HELD:
             value = columns.get(name)
             if value is None:
                 held[name] = _empty(size, words=name in WORDS)
@@ -81,7 +86,7 @@ class Rows:
         blocks = list(parts)
         if not blocks:
             return cls.block((0,))
-        return cls({c: np.concatenate([b.columns[c] for b in blocks]) for c in COLUMNS})
+        return cls({c: np.concatenate([b.columns[c] for b in blocks]) for c in _HELD})
 
     def __len__(self) -> int:
         return len(self.columns["value"])
@@ -90,9 +95,28 @@ class Rows:
         return self.columns[column]
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        lists = [self.plain(name) for name in COLUMNS]
+        lists = [self.plain(name) for name in _HELD]
         for values in zip(*lists):
-            yield dict(zip(COLUMNS, values))
+            yield dict(zip(_HELD, values))
+
+    def results(self) -> list[dict[str, Any]]:
+        """The rows as a record has them: their columns alone."""
+        lists = [self.plain(name) for name in COLUMNS]
+        return [dict(zip(COLUMNS, values)) for values in zip(*lists)]
+
+    def asides(self) -> dict[str, dict[str, list[int]]]:
+        """What lenses know of rows beside their columns: the places of the rows, by what it is.
+
+        Examples:
+            >>> Rows.block((3,), unjudged=["few errors", None, "few errors"]).asides()
+            {'unjudged': {'few errors': [0, 2]}, 'judged_as': {}}
+        """
+        places: dict[str, dict[str, list[int]]] = {name: {} for name in ASIDES}
+        for name, found in places.items():
+            for place, value in enumerate(self.columns[name]):
+                if value is not None:
+                    found.setdefault(value, []).append(place)
+        return places
 
     def plain(self, column: str) -> list[Any]:
         """One column as plain values, None where there is none, counts as whole numbers."""

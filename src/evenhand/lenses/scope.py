@@ -10,18 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand.decisions.labels import OVERALL, REST, SUMMARY
 from evenhand.decisions.roles import Roles
 from evenhand.errors import UsageError, nearest
-from evenhand.lenses.rows import Rows
+from evenhand.lenses.rows import Column, Rows, words
 from evenhand.stats.estimate import FloatArray, critical
 from evenhand.stats.families import halved_level, sidak
 
 # Cells with fewer cases than this, in the group or in the reference, are hidden from people;
 # with fewer than that, they are shown and no limit is held against them.
 HIDDEN_UNDER, UNTOLD_UNDER = 10, 50
-# How `method` ends where a lens knows that no limit can be held against a row, whatever its
-# interval; the reason follows. Records of the first schema write it as the second.
-UNJUDGED, _FORMERLY_UNJUDGED = "no limit is held against it: ", "cannot be told: "
-# How `method` ends where another row is judged in a row's place, and in that other row.
-REPLACED, STANDS_IN = " is judged in its place: ", "judged in place of "
 ONE_CLUSTER = "all cases in the group are one cluster"
 # References beside the groups; some lenses compare with everybody else instead of everybody,
 # among whom the group's own cases would be.
@@ -126,7 +121,17 @@ class Scope:
         return np.array([[known[count] for count in row] for row in counts.tolist()])
 
     def block(self, shape: tuple[int, ...], **columns: Any) -> Rows:
-        """Rows of every cell of an array, with the columns that all rows share."""
+        """Rows of every cell of an array, with the columns that all rows share.
+
+        Where a row is `unjudged`, its method says so to whoever reads it.
+
+        Examples:
+            >>> scope = Scope(lens="labelers", attribute="sex", level=0.95, seed=0)
+            >>> scope.block((1,), method="delta method", unjudged="few errors")["method"].item()
+            'delta method; no limit is held against it: few errors'
+        """
+        if columns.get("unjudged") is not None:
+            columns["method"] = _with_reasons(shape, columns.get("method"), columns["unjudged"])
         shared = {
             "lens": self.lens,
             "class": self.positive,
@@ -184,59 +189,28 @@ def threshold_rule(roles: Roles) -> str:
     return f"score>={cut:g}" if isinstance(cut, int | float) else "score>=t"
 
 
-def with_unjudged(method: str, reason: str) -> str:
-    """The method of a row, ended by why no limit can be held against it.
-
-    Examples:
-        >>> with_unjudged("delta method", "fewer than 5 errors of a kind")
-        'delta method; no limit is held against it: fewer than 5 errors of a kind'
-    """
-    return f"{method}; {UNJUDGED}{reason}"
+def _with_reasons(shape: tuple[int, ...], method: Any, unjudged: Any) -> Column:
+    """Methods, each ended by why no limit is held against its row, where there is a reason."""
+    both = np.broadcast_arrays(
+        np.empty(shape), *(np.asarray(x, object) for x in (method, unjudged))
+    )
+    told = [
+        "; ".join(filter(None, (how, f"no limit is held against it: {why}"))) if why else how
+        for how, why in zip(both[1].flat, both[2].flat)
+    ]
+    return words(told).reshape(shape)
 
 
 def with_stand_in(
     method: str, other: str, measure: str, stand_in: str, reason: str
 ) -> tuple[str, str]:
-    """The methods of a measure's row and of the row that is judged in its place.
+    """The methods, for people, of a measure's row and of the row that is judged in its place.
 
     Examples:
         >>> with_stand_in("Spearman", "corrected", "norm_bias", "norm_bias_corrected", "few rows")
         ('Spearman; norm_bias_corrected is judged in its place: few rows', \
 'corrected; judged in place of norm_bias: few rows')
     """
-    replaced, standing = f"{stand_in}{REPLACED}{reason}", f"{STANDS_IN}{measure}: {reason}"
-    return "; ".join(filter(None, (method, replaced))), "; ".join(filter(None, (other, standing)))
-
-
-def is_replaced(method: str | None) -> bool:
-    """Whether another row is judged in this row's place, as its method says."""
-    return REPLACED in (method or "")
-
-
-def stands_in_for(method: str | None) -> str | None:
-    """The measure in whose place a row is judged, as its method says; None for most rows.
-
-    Examples:
-        >>> stands_in_for("corrected; judged in place of norm_bias: few rows")
-        'norm_bias'
-        >>> stands_in_for("wilson"), stands_in_for(None)
-        (None, None)
-    """
-    _, there, rest = (method or "").partition(STANDS_IN)
-    return rest.partition(":")[0] if there else None
-
-
-def unjudged_reason(method: str | None) -> str | None:
-    """Why no limit can be held against a row, as its method says; None where one can.
-
-    Examples:
-        >>> unjudged_reason("wilson; no limit is held against it: few errors")
-        'few errors'
-        >>> unjudged_reason("wilson"), unjudged_reason(None)
-        (None, None)
-    """
-    for mark in (UNJUDGED, _FORMERLY_UNJUDGED):
-        _, there, reason = (method or "").partition(mark)
-        if there:
-            return reason.partition(";")[0]
-    return None
+    said = f"{stand_in} is judged in its place: {reason}", f"judged in place of {measure}: {reason}"
+    own, standing = ("; ".join(filter(None, pair)) for pair in zip((method, other), said))
+    return own, standing

@@ -13,7 +13,7 @@ from evenhand.findings.sentences.finding import whole as whole_sentence
 from evenhand.findings.sentences.verdict import TAGS
 from evenhand.findings.sentences.words import Words
 from evenhand.lenses.measures import CATALOGUE, distance
-from evenhand.lenses.rows import COLUMNS
+from evenhand.lenses.rows import ASIDES, COLUMNS
 from evenhand.report.labels import MOST, short
 
 Row = Mapping[str, Any]
@@ -234,12 +234,31 @@ with: evenhand audit … --json
         "details": record.get("details") or {},
         "notes": record.get("notes") or [],
         "sentence": record.get("sentence") or TAGS[record["verdict"]],
-        "results": [_row(i, row) for i, row in enumerate(record["results"], start=1)],
+        "results": _results(record),
         "findings": [
             _finding(i, one, len(record["results"]))
             for i, one in enumerate(record["findings"], start=1)
         ],
     }
+
+
+def _results(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The result rows, each with what stands beside the results of a record."""
+    rows = [_row(i, row) for i, row in enumerate(record["results"], start=1)]
+    for name, found in (record.get("asides") or {}).items():
+        for value, places in found.items() if name in ASIDES else ():
+            if not _are_places(places, len(rows)):
+                _damaged(f"its {name!r} refers to results that it does not hold")
+            for place in places:
+                rows[place][name] = value
+    return rows
+
+
+def _are_places(places: Any, results: int) -> bool:
+    """Whether these are places of results that a record holds."""
+    return isinstance(places, list | tuple) and all(
+        type(place) is int and 0 <= place < results for place in places
+    )
 
 
 def _row(i: int, row: Any) -> dict[str, Any]:
@@ -248,7 +267,7 @@ def _row(i: int, row: Any) -> dict[str, Any]:
     for name in ("lens", "measure"):
         if not isinstance(row.get(name), str):
             _damaged(f"result {i} has no {name!r}")
-    held = {**dict.fromkeys(COLUMNS), **row}
+    held = {**dict.fromkeys((*COLUMNS, *ASIDES)), **row}
     if held["verdict"] not in TAGS:
         held["verdict"] = "not assessed"
     return held
@@ -261,10 +280,7 @@ def _finding(i: int, finding: Any, results: int) -> dict[str, Any]:
         _damaged(f"finding {i} has the verdict {finding.get('verdict')!r}")
     held = {**_FINDING, **finding}
     for name in ("rows", "numbers"):
-        places = held[name] or ()
-        if not isinstance(places, list | tuple) or any(
-            type(place) is not int or not 0 <= place < results for place in places
-        ):
+        if not _are_places(held[name] or (), results):
             _damaged(f"finding {i} refers to results that it does not hold")
     for name in ("claim", "certainty", "settle"):
         if not isinstance(held[name], Mapping | None):

@@ -16,7 +16,6 @@ from evenhand.findings.sentences.rates import both_rates, place
 from evenhand.findings.sentences.words import GLOSSES, Said, Words, words
 from evenhand.lenses.measures import look_up, surely_apart
 from evenhand.lenses.rows import Rows
-from evenhand.lenses.scope import unjudged_reason
 from evenhand.speech import agree, count_words, decimals, few, opening, percent, plural
 
 Row = Mapping[str, Any]
@@ -86,7 +85,7 @@ def standard_in_words(rows: Sequence[Row], words: Words) -> str | None:
     """Whether mistakes are weighed otherwise, by which bar, and why; from the explaining rows.
 
     Examples:
-        >>> shared = {"class": "1", "group": "f", "reference": "m", "method": "", "attribute": "s"}
+        >>> shared = {"class": "1", "group": "f", "reference": "m", "attribute": "s"}
         >>> ends = {RATIO: (0.8, 1.3), CRITERION: (0.4, 0.8), SEPARATION: (-0.2, 0.4)}
         >>> ends |= {PREVALENCE: (1.0, 1.2), BAR: (-1.4, -0.8), SKILL: (-0.1, 0.1)}
         >>> said = standard_in_words([
@@ -107,7 +106,7 @@ times (0.90 to 1.1) by skill.
     ratio, criterion, separation, *parts = rows[: len(_ASKED)]
     attribute = ratio["attribute"]
     group, other = (words.people(attribute, ratio[side]) for side in ("group", "reference"))
-    blind = unjudged_reason(ratio["method"])
+    blind = ratio.get("unjudged")
     if blind is not None:
         return (
             f"The data cannot tell whether {group} and {other} are held to one standard: {blind}."

@@ -18,7 +18,7 @@ from evenhand.lenses.labelers.groups import (
 )
 from evenhand.lenses.labelers.sample import Sample
 from evenhand.lenses.rows import Rows, words
-from evenhand.lenses.scope import Scope, with_unjudged
+from evenhand.lenses.scope import Scope
 from evenhand.stats.estimate import Contrast, FloatArray, contrast, critical, number
 from evenhand.stats.families import benjamini_hochberg, bonferroni
 from evenhand.stats.labelers.contrasts import (
@@ -57,7 +57,8 @@ _UNSUMMED = ("no stratum has both", "without one of the labelers nothing is left
 class Difference:
     """One group − its reference: contrasts by measure, why there are none, how they came about.
 
-    `blind`: one of the two separations may be 0, so that cost ratios say nothing of a standard.
+    `few`: one of the two has too few errors of a kind; `blind`: one of the two separations may be
+    0, so that cost ratios say nothing of a standard.
     `item_variance` is what items that several labelers judge add to the variance of z_F and z_H,
     of the group and of the reference.
     """
@@ -67,15 +68,20 @@ class Difference:
     method: str
     n: float
     n_reference: float
+    few: bool = False
     blind: bool = False
     item_variance: FloatArray = field(default_factory=lambda: np.zeros(4))
 
     def method_of(self, measure: str) -> str:
-        """How the number of a measure came about, and whether a limit may be held against it."""
+        """How the number of a measure came about."""
+        return "newcombe" if measure == "prevalence_gap" else self.method
+
+    def unjudged(self, measure: str) -> str | None:
+        """Why no limit can be held against the number of a measure; None where one can."""
         if measure == "prevalence_gap":
-            return "newcombe"
+            return None
         costs = measure in ("cost_ratio_ratio", "implied_threshold_gap")
-        return with_unjudged(self.method, BLIND) if costs and self.blind else self.method
+        return FEW if self.few else BLIND if costs and self.blind else None
 
 
 def differences(scope: Scope, sample: Sample) -> tuple[list[int], list[Difference]]:
@@ -97,7 +103,12 @@ def difference(scope: Scope, pair: Sample) -> Difference:
     n, n_reference = (float(x) for x in pair.labels)
     if reason is not None:
         return Difference(
-            contrasts={}, undefined=reason, method=signal.method[0], n=n, n_reference=n_reference
+            contrasts={},
+            undefined=reason,
+            method=signal.method[0],
+            n=n,
+            n_reference=n_reference,
+            few=bool(signal.few[0]),
         )
     found, behaviour, method = _behaviours(pair, signal, level=level)
     one, other = (_pick(signal, k) for k in (0, 1))
@@ -117,9 +128,10 @@ def difference(scope: Scope, pair: Sample) -> Difference:
     return Difference(
         contrasts=found,
         undefined=None,
-        method=with_unjudged(method, FEW) if signal.few.any() else method,
+        method=method,
         n=n,
         n_reference=n_reference,
+        few=bool(signal.few.any()),
         blind=bool(signal.blind.any()),
         item_variance=signal.rates.item_extra,
     )
@@ -152,6 +164,7 @@ def contrast_rows(
                 p=p,
                 p_adjusted=benjamini_hochberg(p),
                 method=words([one.method_of(measure) for one in between]),
+                unjudged=words([one.unjudged(measure) for one in between]),
                 undefined=words([one.undefined for one in between]),
                 **{name: own_scale(end) for name, end in ends.items()},
             )

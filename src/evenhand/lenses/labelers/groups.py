@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit, stdtrit
 
 from evenhand.lenses.labelers.sample import Sample
-from evenhand.lenses.rows import Rows, words
-from evenhand.lenses.scope import HIDDEN_UNDER, Scope, with_unjudged
+from evenhand.lenses.rows import Column, Rows, choose, words
+from evenhand.lenses.scope import HIDDEN_UNDER, Scope
 from evenhand.stats.estimate import FloatArray
 from evenhand.stats.families import bonferroni
 from evenhand.stats.labelers.contrasts import ClusteredRates, clustered_rates, one_way_variance
@@ -52,8 +52,9 @@ class GroupSignal:
 
     `rates` holds the covariance of all cells' z, F₁, H₁, F₂, …, and what items add to their
     variances; `freedom` the degrees of
-    freedom of each group, infinite where it speaks of these labelers alone. `blind` are groups
-    whose separation may be 0 or less, so that their cost ratio says nothing of a standard.
+    freedom of each group, infinite where it speaks of these labelers alone. `few` are groups
+    with too few errors of a kind; `blind` those whose separation may be 0 or less, so that their
+    cost ratio says nothing of a standard.
     """
 
     found: SignalDetection
@@ -63,10 +64,9 @@ class GroupSignal:
     few: NDArray[np.bool_]
     blind: NDArray[np.bool_]
 
-    @property
-    def cost_method(self) -> list[str]:
-        """How each group's cost ratio came about, and whether a limit may be held against it."""
-        return [with_unjudged(m, BLIND) if b else m for m, b in zip(self.method, self.blind)]
+    def unjudged(self, *, costs: bool) -> Column:
+        """Why no limit can be held against each group's number, of costs or of another kind."""
+        return choose(self.few, FEW, choose(self.blind & costs, BLIND))
 
 
 def group_signal(sample: Sample, *, level: float) -> GroupSignal:
@@ -98,12 +98,11 @@ def group_signal(sample: Sample, *, level: float) -> GroupSignal:
     few = (totals[:, 1] < FEWEST_ERRORS) | (totals[:, 2] < FEWEST_ERRORS)
     with np.errstate(invalid="ignore"):
         blind = found.separation <= quantile(level, freedom) * found.separation_error
-    methods = [f"{found.method}; {_errors_of(sample, g)}" for g in range(len(sample.groups))]
     return GroupSignal(
         found=found,
         rates=_as_clustered(rates, covariance, of_items),
         freedom=freedom,
-        method=tuple(with_unjudged(m, FEW) if f else m for m, f in zip(methods, few)),
+        method=tuple(f"{found.method}; {_errors_of(sample, g)}" for g in range(len(totals))),
         few=few,
         blind=np.asarray(blind),
     )
@@ -153,6 +152,7 @@ def group_rows(scope: Scope, sample: Sample, signal: GroupSignal) -> list[Rows]:
         "stratum": sample.stratum,
         "n": sample.labels,
         "undefined": words(undefined),
+        "method": words(signal.method),
     }
     parts = []
     for measure, value, error, freedom, own_scale in (
@@ -171,8 +171,8 @@ def group_rows(scope: Scope, sample: Sample, signal: GroupSignal) -> list[Rows]:
             "family_high": value + family * error,
         }
         defined = {name: np.where(gone, np.nan, own_scale(end)) for name, end in ends.items()}
-        method = words(signal.cost_method if freedom is for_costs else signal.method)
-        parts.append(scope.block((size,), measure=measure, method=method, **defined, **shared))
+        unjudged = signal.unjudged(costs=freedom is for_costs)
+        parts.append(scope.block((size,), measure=measure, unjudged=unjudged, **defined, **shared))
     return [*parts, prevalence_rows(scope, sample)]
 
 

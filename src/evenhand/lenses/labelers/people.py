@@ -12,7 +12,7 @@ from evenhand.decisions.labels import REST
 from evenhand.lenses.labelers.groups import BLIND
 from evenhand.lenses.labelers.sample import Sample
 from evenhand.lenses.rows import Column, Rows, choose, words
-from evenhand.lenses.scope import Scope, with_unjudged
+from evenhand.lenses.scope import Scope
 from evenhand.stats.estimate import FloatArray
 from evenhand.stats.families import bonferroni, max_t_quantile
 from evenhand.stats.labelers.contrasts import against_rest
@@ -145,13 +145,12 @@ def labeler_rows(scope: Scope, sample: Sample, spans: LabelerSpans) -> list[Rows
     }
     shape = labels.shape
     parts = _blocks(scope, shape, spans.groups, reasons, **by_group)
-    if spans.whole:
+    if spans.pooled is not None:
         over = choose([_unable(sample).all()] * shape[0], "no group has positives and negatives")
-        pooled = spans.method[0, 0].split(";")[0]
         columns = {
             "labeler": names[:, 0],
             "n": labels.sum(axis=1),
-            "method": f"{pooled}; groups weighed by their labels",
+            "method": f"{spans.pooled.method}; groups weighed by their labels",
             "undefined": over,
         }
         parts += _blocks(scope, shape[:1], spans.whole, over, **columns)
@@ -207,14 +206,8 @@ def average_rows(
         columns = shared
         if measure == "cost_ratio_ratio_average":
             ends = {name: np.exp(end) for name, end in ends.items()}
-            method = str(shared["method"])
             columns = shared | {
-                "method": words(
-                    [
-                        with_unjudged(method, BLIND) if sample.groups[g] in blind else method
-                        for g in others
-                    ]
-                )
+                "unjudged": choose([sample.groups[g] in blind for g in others], BLIND)
             }
         parts.append(scope.block((len(others),), measure=measure, **ends, **labels, **columns))
     judged = sample.counts.sum(axis=2) > 0
@@ -343,9 +336,7 @@ def _blocks(
         if "separation" in spans:
             with np.errstate(invalid="ignore"):
                 blind = ~(spans["separation"].low > 0)
-            method = np.broadcast_to(np.asarray(shared["method"], dtype=object), shape)
-            unjudged = words([with_unjudged(m, BLIND) for m in method.flat]).reshape(shape)
-            shared = shared | {"method": choose(blind, unjudged, method)}
+            shared = shared | {"unjudged": choose(blind, BLIND)}
         parts.append(block("implied_threshold", turned.columns(expit), **shared))
         with np.errstate(over="ignore"):
             parts.append(block("cost_ratio", span.columns(np.exp), **shared))

@@ -398,12 +398,13 @@ def _sizes(
             method="expected if every correlation were 0",
         )
     plain, freed = size.estimate, latent
-    reason = line.stands_in()
-    if latent.value is not None and reason is not None:
+    reason = line.stands_in() if latent.value is not None else None
+    if reason is not None:
         plain, freed = _stand_in(plain, freed, f"{name}{end}", f"{name}_corrected{end}", reason)
+    judged_as = None if reason is None else f"{name}{end}"
     rows = [
         _one(scope, f"{name}{end}", plain, place),
-        _one(scope, f"{name}_corrected{end}", freed, place),
+        _one(scope, f"{name}_corrected{end}", freed, place | {"judged_as": judged_as}),
         _one(scope, f"{name}_null_level{end}", floor, place),
     ]
     return rows, {
@@ -431,12 +432,13 @@ def _trend(
     rise = slope(line.share, line.r, line.n, level=scope.level, shared=line.shared)
     freed = corrected(rho, reliability=trust)
     lead, led = leading_trend(rho, reliability=trust)
-    plain, reason = rho, line.stands_in()
-    if led and reason is not None:
+    plain, reason = rho, line.stands_in() if led else None
+    if reason is not None:
         plain, freed = _stand_in(rho, lead, f"{name}{end}", f"{name}_corrected{end}", reason)
+    judged_as = None if reason is None else f"{name}{end}"
     rows = [
         _one(scope, f"{name}{end}", plain, place),
-        _one(scope, f"{name}_corrected{end}", freed, place),
+        _one(scope, f"{name}_corrected{end}", freed, place | {"judged_as": judged_as}),
         _one(scope, f"norm_slope{end}", rise, place),
     ]
     resampled: list[float | None] = [None, None]

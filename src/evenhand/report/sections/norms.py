@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evenhand.lenses.measures import look_up
-from evenhand.lenses.scope import HIDDEN_UNDER, is_replaced, stands_in_for
+from evenhand.lenses.scope import HIDDEN_UNDER
 from evenhand.report.blocks import (
     Block,
     as_csv,
@@ -320,16 +320,14 @@ def _beyond(line: Mapping[str, Any]) -> bool:
 
 def _judged(view: View, row: Row) -> Row:
     """The row that is judged in place of this one, or itself."""
-    if not is_replaced(row["method"]):
-        return row
-    others = [
+    others = (
         other
         for name in view.measures(LENS)
         for other in view.whole(LENS, name)
-        if stands_in_for(other["method"]) == row["measure"]
+        if other.get("judged_as") == row["measure"]
         and all(other[key] == row[key] for key in ("attribute", "group", "norm"))
-    ]
-    return others[0] if others else row
+    )
+    return next(others, row)
 
 
 def _biases(view: View) -> list[Block]:
