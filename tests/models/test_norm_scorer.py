@@ -25,7 +25,7 @@ from evenhand.models.norms.fit import (
     fit_number_scorer,
     training_groups,
 )
-from evenhand.models.norms.multiplicity import Held, norm_multiplicity
+from evenhand.models.norms.multiplicity import HeldOutRows, norm_multiplicity
 from evenhand.models.norms.ratings import Ratings, agreement, read_ratings
 from evenhand.models.norms.relevance import Rule
 from evenhand.models.norms.scorer import NormScorer, load_norms, save_norms
@@ -522,7 +522,7 @@ def test_refits_show_how_far_the_bias_depends_on_the_scorer():
     norm = usual().score(test["text"], names=test["name"]).norm["female"]
     share = np.array([SHARES[title] for title in test["title"]])
     score = (share - 0.5) * 40 * (norm - 0.5) + 0.1 * rng.standard_normal(len(norm))
-    held = Held(texts=test["text"], group=test["gender"], truth=test["title"],
+    held = HeldOutRows(texts=test["text"], group=test["gender"], truth=test["title"],
                 score=score.tolist(), names=test["name"])  # fmt: skip
     found = norm_multiplicity(
         train["text"],

@@ -10,15 +10,13 @@ from evenhand.errors import DataError, UsageError
 from evenhand.stats.estimate import contrast, critical
 from evenhand.stats.labelers.parts import cost_ratio_parts, part_values
 from evenhand.stats.labelers.signal import signal_detection, threshold_model
-from evenhand.stats.thresholds.costs import cost_curve
 from evenhand.stats.thresholds.histogram import ScoreHistogram
-from evenhand.stats.thresholds.implied import discrete_margins
+from evenhand.stats.thresholds.implied import DiscreteMargins, discrete_margins
 from evenhand.stats.thresholds.required import (
     rates_at_cost_ratio,
     required_cost_ratio,
-    required_on_curve,
 )
-from evenhand.stats.thresholds.sets import cost_set, make_set, set_ratio
+from evenhand.stats.thresholds.sets import CostSet, make_set, set_ratio
 
 Z = critical(0.95)
 CANCER = [1 / 8, 1 / 6, 1 / 4, 1 / 2]
@@ -26,6 +24,14 @@ CANCER = [1 / 8, 1 / 6, 1 / 4, 1 / 2]
 
 def cells(counts, threshold: float = 0.25) -> ScoreHistogram:
     return ScoreHistogram.of_counts(counts, positions=CANCER, thresholds=threshold)
+
+
+def cost_set(margins: DiscreteMargins) -> CostSet:
+    """Cost ratios that each group's decisions do not tell apart."""
+    return make_set(
+        margins.cost_ratio_low, margins.cost_ratio_high,
+        low=margins.cost_ratio_lowest, high=margins.cost_ratio_highest,
+    )  # fmt: skip
 
 
 class TestSets:
@@ -143,21 +149,6 @@ class TestRequired:
             required_cost_ratio(
                 "precision", low=0.1, high=0.2, prevalence=0.2, separation=1.0, chosen=4
             )
-
-    def test_along_a_curve(self):
-        men = cost_curve(CANCER, negatives=[7, 10, 6, 2], positives=[1, 2, 2, 2], cost_ratio=4)
-        # Missing at most 3 of 10 as women do (2/9) asks for treating three: ratios from 5 to 7.
-        found = required_on_curve(men, rate="false_negative_rate", low=0.1, high=0.3)
-        assert (found.low, found.high, found.nearest) == (
-            pytest.approx(5),
-            pytest.approx(7),
-            pytest.approx(5),
-        )
-        assert found.factor == pytest.approx(1.25)
-        now = required_on_curve(men, rate="false_negative_rate", low=0.3, high=0.5)
-        assert now.factor == 1
-        none = required_on_curve(men, rate="false_negative_rate", low=0.3, high=0.35)
-        assert np.isnan(none.nearest)
 
 
 numbers = st.floats(-1.5, 3.0)

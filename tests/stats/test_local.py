@@ -440,7 +440,6 @@ class TestImplied:
         assert found.cost_ratio[0] == pytest.approx(1 / found.value[0] - 1)
         assert found.cost_ratio_low[0] == pytest.approx(1 / found.high[0] - 1)
         assert found.cost_ratio_high[0] == pytest.approx(1 / found.low[0] - 1)
-        assert found.calibration_gap[0] == pytest.approx(found.value[0] - 0.5)
         assert found.slope[0] > 0
         low, high = family_limits(found, quantile=1.959963984540054)
         assert (low[0], high[0]) == (pytest.approx(found.low[0]), pytest.approx(found.high[0]))

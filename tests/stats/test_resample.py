@@ -1,15 +1,10 @@
-"""Resampled count tables and runs."""
-
-import json
-from pathlib import Path
+"""Resampled count tables."""
 
 import numpy as np
 import pytest
 
 from evenhand.errors import DataError
-from evenhand.stats.families import count_bootstrap, runs
-
-ORACLES = json.loads((Path(__file__).parents[1] / "oracles" / "oracles.json").read_text())
+from evenhand.stats.families import count_bootstrap
 
 
 def test_counts_have_the_law_of_resampled_rows() -> None:
@@ -38,17 +33,3 @@ def test_bad_counts_are_refused(counts) -> None:
     assert str(error.value) == (
         "counts hold a negative or missing number. A table of counts needs numbers from 0 up."
     )
-
-
-def test_oracle_runs() -> None:
-    oracle = ORACLES["2.14_runs"]
-    estimate = runs(oracle["runs"])
-    assert estimate.value == pytest.approx(oracle["mean"], abs=1e-8)
-    assert (estimate.low, estimate.high) == pytest.approx(oracle["t95"], abs=1e-8)
-    assert estimate.n == 3
-
-
-def test_one_run_has_no_interval_and_missing_runs_do_not_count() -> None:
-    single = runs([4.0, np.nan])
-    assert (single.value, single.low, single.n) == (4.0, None, 1)
-    assert runs([np.nan]).undefined == "no runs"

@@ -22,7 +22,6 @@ from evenhand.stats.labelers.signal import (
     corrected_rates,
     ez_diffusion,
     log_hazard,
-    mixture_check,
     normal_density,
     signal_detection,
     threshold_model,
@@ -148,24 +147,6 @@ class TestOracles:
         assert found.sensitivity[3] == pytest.approx(found.mean[3] * np.sqrt(2 / 3.25))
         with pytest.raises(UsageError, match="sigma must be above 0"):
             unequal_variance(0.8, false_alarm_rate=0.1, prevalence=0.1, sigma=0)
-
-    def test_trimodal_misfit(self):
-        # Clear negatives at 0, borderline cases at 4 and 4.5, clear positives at 8; t = 4.2.
-        want = ORACLES["3.8_trimodal_misfit"]
-        found = mixture_check(
-            4.2, prevalence=0.1, negatives=[(0.9, 0), (0.1, 4)], positives=[(0.3, 4.5), (0.7, 8)]
-        )
-        assert found.false_alarm_rate == pytest.approx(want["FPR"], abs=1e-9)
-        assert 1 - found.hit_rate == pytest.approx(want["FNR"], abs=1e-9)
-        assert found.implied_threshold == pytest.approx(want["true_implied"], abs=1e-9)
-        assert found.signal_detection == pytest.approx(want["sdt_implied"], abs=1e-9)
-        assert found.error == pytest.approx(-0.0521, abs=1e-4)
-        with pytest.raises(UsageError, match=r"add up to 0.8; they must to 1"):
-            mixture_check(1.0, prevalence=0.1, negatives=[(0.8, 0)], positives=[(1, 2)])
-
-    def test_mixture_of_one_is_signal_detection(self):
-        found = mixture_check(1.2, prevalence=0.1, negatives=[(1, 0)], positives=[(1, 2)])
-        assert found.error == pytest.approx(0, abs=1e-12)
 
     def test_infra_marginality(self):
         want = ORACLES["3.11_infra_marginality"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from claims.draws import clusters_over_strata, labels_over_strata
 from evenhand.errors import DataError
 from evenhand.stats.estimate import critical, satterthwaite, student_critical
-from evenhand.stats.families import halved_level, sidak, two_tiers
+from evenhand.stats.families import halved_level, sidak
 from evenhand.stats.labelers.contrasts import jackknife_contrast, jackknife_over_strata
 from evenhand.stats.rates import base_group, newcombe
 from evenhand.stats.strata import (
@@ -198,11 +198,10 @@ def test_the_words_for_a_wrong_shape() -> None:
 def test_oracle_two_tiers() -> None:
     case = ORACLES["16.3_q_strata"]
     per, strata = case["inputs"]["comparisons_per_stratum"], case["inputs"]["strata"]
-    tiers = two_tiers(0.95, within=strata * per, overall=per)
-    assert tiers.within == pytest.approx(case["q_rows_half"], abs=1e-6)
-    assert tiers.overall == pytest.approx(case["q_overall_half"], abs=1e-6)
+    half = halved_level(0.95)
+    assert sidak(half, members=strata * per) == pytest.approx(case["q_rows_half"], abs=1e-6)
+    assert sidak(half, members=per) == pytest.approx(case["q_overall_half"], abs=1e-6)
     assert sidak(0.95, members=strata * per) == pytest.approx(case["q_rows"], abs=1e-6)
-    assert two_tiers(0.95, within=0, overall=1).overall == pytest.approx(Z)
     assert halved_level(0.9) == pytest.approx(0.95)
 
 
@@ -210,7 +209,7 @@ def test_no_gap_in_twenty_strata_is_no_headline() -> None:
     """Each stratum with its own family, as before: a gap at the limit is 'found' in half."""
     generator = np.random.default_rng(8)
     repetitions, strata, n = 600, 20, 400
-    tiers = two_tiers(0.95, within=strata, overall=1)
+    half = halved_level(0.95)
     # Exactly at the limit of 0.05 everywhere.
     k = generator.binomial(n, np.array([0.35, 0.30]), (repetitions, strata, 2))
 
@@ -219,9 +218,9 @@ def test_no_gap_in_twenty_strata_is_no_headline() -> None:
         return float(((low > 0.05) | (high < -0.05)).any(axis=1).mean())
 
     over = k.sum(1)
-    low, _ = newcombe(over[:, 0], strata * n, over[:, 1], strata * n, z=tiers.overall)
+    low, _ = newcombe(over[:, 0], strata * n, over[:, 1], strata * n, z=sidak(half, members=1))
     whole = low > 0.05
-    rows = newcombe(k[..., 0], n, k[..., 1], n, z=tiers.within)[0] > 0.05
+    rows = newcombe(k[..., 0], n, k[..., 1], n, z=sidak(half, members=strata))[0] > 0.05
     assert (rows.any(axis=1) | whole).mean() <= 0.05
     assert outside(Z) > 0.3
 

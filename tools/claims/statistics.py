@@ -14,7 +14,7 @@ from claims.draws import (
     shared_labelers,
 )
 from evenhand.stats.estimate import critical, student_critical
-from evenhand.stats.families import sidak, two_tiers
+from evenhand.stats.families import halved_level, sidak
 from evenhand.stats.labelers.contrasts import jackknife_over_strata
 from evenhand.stats.power import further_units, further_units_of_group, further_units_of_size
 from evenhand.stats.rates import agresti_min, base_group, koopman, newcombe
@@ -172,11 +172,11 @@ def strata_in_the_headline(
     """Something is said to lie outside ±0.05, within a stratum or over all, and does not."""
     n = 400
     k = generator.binomial(n, [0.30 + gap, 0.30], (repetitions, strata, 2))
-    tiers = two_tiers(0.95, within=strata, overall=1)
-    low, high = newcombe(k[..., 0], n, k[..., 1], n, z=tiers.within)
+    half = halved_level(0.95)
+    low, high = newcombe(k[..., 0], n, k[..., 1], n, z=sidak(half, members=strata))
     rows = ((low > LIMIT) | (high < -LIMIT)).any(axis=1)
     over = k.sum(axis=1)
-    low, high = newcombe(over[:, 0], strata * n, over[:, 1], strata * n, z=tiers.overall)
+    low, high = newcombe(over[:, 0], strata * n, over[:, 1], strata * n, z=sidak(half, members=1))
     return (rows | (low > LIMIT) | (high < -LIMIT)).astype(float)
 
 

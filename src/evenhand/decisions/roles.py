@@ -5,12 +5,11 @@ from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any
 
-from evenhand.decisions.labels import OVERALL, REST, as_in_numbers, label
+from evenhand.decisions.labels import as_in_numbers, label
 from evenhand.errors import UsageError, choices, nearest
 
 MISSING_POLICIES = ("drop", "group", "error")
 RULES = ("given", "score>=t", "argmax", "one-versus-rest")
-REFERENCES = (REST, OVERALL)
 COLUMN_ROLES = (
     "truth",
     "decision",

@@ -101,19 +101,6 @@ def normal_lines(
     return _lines(draw, given.size, tau, alpha, horizon, noise, series, seed)
 
 
-def first_alarm(evidence: ArrayLike, line: ArrayLike) -> int | None:
-    """The first look, counted from 0, whose evidence lies above the line.
-
-    Examples:
-        >>> first_alarm([0.1, 2.0, 9.0], [np.inf, 5.0, 5.0])
-        2
-        >>> first_alarm([0.1], [5.0]) is None
-        True
-    """
-    beyond = np.flatnonzero(np.asarray(evidence) > np.asarray(line))
-    return int(beyond[0]) if beyond.size else None
-
-
 def _lines(
     draw: Draw,
     periods: int,

@@ -1,15 +1,14 @@
 """Families of results: adjusted p-values and simultaneous critical values."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri, stdtrit
+from scipy.special import ndtri
 
 from evenhand.errors import DataError
-from evenhand.stats.estimate import Estimate, FloatArray, critical
+from evenhand.stats.estimate import FloatArray, critical
 
 _RIDGE = 1e-8
 _SLICE = 250
@@ -72,40 +71,6 @@ def sidak(level: float, *, members: int) -> float:
         2.8
     """
     return float(ndtri(0.5 + level ** (1 / max(members, 1)) / 2))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tiers:
-    """Critical values of an audit with strata: of rows within strata and of rows over them.
-
-    `level` is the level at which each tier holds for all its rows together.
-    """
-
-    within: float
-    overall: float
-    level: float
-
-
-def two_tiers(level: float, *, within: int, overall: int) -> Tiers:
-    """Critical values that hold together for rows within strata and for rows over all strata.
-
-    Half the error goes to each tier. `within` counts all rows within strata (strata × classes ×
-    groups, mirror classes left out), `overall` the rows of the whole table or of a summary.
-    Without rows within strata nothing is halved.
-
-    Examples:
-        >>> tiers = two_tiers(0.95, within=40, overall=2)
-        >>> round(tiers.within, 3), round(tiers.overall, 3), tiers.level
-        (3.417, 2.495, 0.975)
-        >>> round(two_tiers(0.95, within=0, overall=1).overall, 3)
-        1.96
-    """
-    halved = halved_level(level) if within else level
-    return Tiers(
-        within=sidak(halved, members=within),
-        overall=sidak(halved, members=overall),
-        level=halved,
-    )
 
 
 def halved_level(level: float) -> float:
@@ -309,26 +274,3 @@ def count_bootstrap(counts: ArrayLike, *, draws: int = 2000, seed: int = 0) -> N
     generator = np.random.default_rng(seed)
     drawn = generator.multinomial(total, table.ravel() / table.sum(), size=draws)
     return np.asarray(drawn.reshape(draws, *table.shape), dtype=np.int64)
-
-
-def runs(values: ArrayLike, *, level: float = 0.95) -> Estimate:
-    """Mean over repeated runs, with its t interval; NaN runs are left out.
-
-    Examples:
-        >>> print(runs([7.1, 8.6, 7.9]))
-        7.867 [6.002, 9.731] n=3
-        >>> print(runs([]))
-        undefined: no runs
-    """
-    results = np.asarray(values, dtype=np.float64).ravel()
-    results = results[~np.isnan(results)]
-    n = len(results)
-    if n == 0:
-        return Estimate.none("no runs", level=level, n=0, method="t over runs")
-    mean = float(results.mean())
-    if n == 1:
-        return Estimate(value=mean, level=level, n=1, method="t over runs")
-    half = float(stdtrit(n - 1, 0.5 + level / 2) * results.std(ddof=1) / np.sqrt(n))
-    return Estimate(
-        value=mean, low=mean - half, high=mean + half, level=level, n=n, method="t over runs"
-    )

@@ -79,19 +79,6 @@ def threshold_and_scores(above: ArrayLike) -> tuple[FloatArray, FloatArray]:
     return threshold, scores
 
 
-def gap_by_strata(
-    shares: ArrayLike, rates: ArrayLike, shares_reference: ArrayLike, rates_reference: ArrayLike
-) -> Movement:
-    """A gap within one period, group − reference, by the mix of strata and the rates within.
-
-    Examples:
-        >>> found = gap_by_strata([0.4, 0.6], [0.88, 0.5], [0.6, 0.4], [0.92, 0.71])
-        >>> found.mix.round(4).tolist(), found.rate.round(3).tolist()
-        ([-0.0312, -0.0278], [-0.02, -0.105])
-    """
-    return mix_and_rate(shares_reference, rates_reference, shares, rates)
-
-
 def joined_strata(counts: ArrayLike) -> tuple[list[list[int]], FloatArray]:
     """Strata with few cases in any cell joined to one, and the counts of what is left.
 
@@ -108,20 +95,6 @@ def joined_strata(counts: ArrayLike) -> tuple[list[list[int]], FloatArray]:
     if few.any():
         places.append([int(i) for i in np.flatnonzero(few)])
     return places, np.stack([n[..., place].sum(axis=-1) for place in places], axis=-1)
-
-
-def resampled_counts(
-    hits: ArrayLike, cases: ArrayLike, *, draws: int, seed: int
-) -> tuple[FloatArray, FloatArray]:
-    """Multinomial draws of the hits and cases of all strata of one group and period.
-
-    The law of resampling the rows themselves, at the cost of their counts.
-    """
-    k, n = np.asarray(hits, np.float64), np.asarray(cases, np.float64)
-    total = int(n.sum())
-    cells = np.concatenate([k, n - k]) / max(total, 1)
-    drawn = np.random.default_rng(seed).multinomial(total, cells, size=draws).astype(np.float64)
-    return drawn[:, : k.size], drawn[:, : k.size] + drawn[:, k.size :]
 
 
 def shares_and_rates(hits: ArrayLike, cases: ArrayLike) -> tuple[FloatArray, FloatArray]:

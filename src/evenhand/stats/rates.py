@@ -56,13 +56,6 @@ def bisect(
     return point
 
 
-def beyond(excess: FloatArray, variance: FloatArray, z: ArrayLike) -> FloatArray:
-    """How many standard errors an excess lies beyond z; the score is near linear, so secants do."""
-    with np.errstate(all="ignore"):
-        score = np.abs(excess) / np.sqrt(variance)
-    return np.asarray(np.where(excess == 0, 0.0, np.minimum(score, 1e9)) - z)
-
-
 def ratio_score(
     log_ratio: FloatArray, k1: FloatArray, n1: FloatArray, k2: FloatArray, n2: FloatArray
 ) -> FloatArray:
@@ -204,55 +197,6 @@ def miettinen_nurminen_variance(
         share = np.clip(reference + gap, 0.0, 1.0)
         spread = share * (1 - share) / n1 + reference * (1 - reference) / n2
         return np.asarray(spread * total / (total - 1))
-
-
-def miettinen_nurminen_score(
-    hits: ArrayLike,
-    n: ArrayLike,
-    hits_reference: ArrayLike,
-    n_reference: ArrayLike,
-    *,
-    gap: ArrayLike,
-) -> FloatArray:
-    """Score statistic, standard normal if the true gap is `gap`; positive when more was seen."""
-    k1, n1, k2, n2, gap = _arrays(hits, n, hits_reference, n_reference, gap)
-    variance = miettinen_nurminen_variance(k1, n1, k2, n2, gap=gap)
-    with np.errstate(all="ignore"):
-        excess = k1 / n1 - k2 / n2 - gap
-        score = excess / np.sqrt(variance)
-        # No variance and no excess, as at 0 of 10 against 0 of 10: nothing speaks against the gap.
-        return np.asarray(np.where((excess == 0) & (variance == 0), 0.0, score))
-
-
-def miettinen_nurminen(
-    hits: ArrayLike,
-    n: ArrayLike,
-    hits_reference: ArrayLike,
-    n_reference: ArrayLike,
-    *,
-    z: ArrayLike,
-) -> Interval:
-    """Miettinen–Nurminen score interval of the gap, group − reference.
-
-    All gaps that the score test does not reject; swapping the groups mirrors it.
-
-    Examples:
-        >>> low, high = miettinen_nurminen(56, 70, 48, 80, z=1.959964)
-        >>> print(f"{low:.4f} {high:.4f}")
-        0.0528 0.3382
-    """
-    k1, n1, k2, n2, z = np.broadcast_arrays(*_arrays(hits, n, hits_reference, n_reference, z))
-    with np.errstate(all="ignore"):
-        gap = k1 / n1 - k2 / n2
-
-    def rejected(candidate: FloatArray) -> FloatArray:
-        variance = miettinen_nurminen_variance(k1, n1, k2, n2, gap=candidate)
-        return beyond(gap - candidate, variance, z)
-
-    inside, outside = np.stack([gap, gap]), np.stack([-np.ones_like(gap), np.ones_like(gap)])
-    low, high = bisect(rejected, inside, outside)
-    defined = np.isfinite(gap) & (n1 + n2 > 1)
-    return np.where(defined, low, np.nan), np.where(defined, high, np.nan)
 
 
 def miettinen_nurminen_p(

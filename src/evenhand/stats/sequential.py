@@ -11,7 +11,7 @@ from math import e
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaln, chdtri, lambertw, log_ndtr, logsumexp
+from scipy.special import chdtri, lambertw, log_ndtr, logsumexp
 
 from evenhand.stats.estimate import FloatArray
 
@@ -359,17 +359,6 @@ def nearest_rates(
             slope += n2 * (p2 / middle - (1 - p2) / (1 - middle))
         low, high = np.where(slope > 0, middle, low), np.where(slope > 0, high, middle)
     return (low + high) / 2 + gap, (low + high) / 2
-
-
-def mcnemar_evidence(gained: ArrayLike, lost: ArrayLike) -> FloatArray:
-    """Logarithm of exact evidence against pairs that change as often either way.
-
-    Examples:
-        >>> round(float(mcnemar_evidence(30, 12)), 4)
-        1.8834
-    """
-    b, c = np.asarray(gained, np.float64), np.asarray(lost, np.float64)
-    return np.asarray(betaln(b + 0.5, c + 0.5) - betaln(0.5, 0.5) + (b + c) * np.log(2))
 
 
 def betting_evidence(gained: ArrayLike, lost: ArrayLike, n: ArrayLike, *, gap: float) -> FloatArray:

@@ -147,11 +147,6 @@ def current(alarm: OpenAlarm, look: Look) -> dict[str, Any]:
     return alarm_document(alarm.now, alarm.judged, look.periods)
 
 
-def stream_sentence(row: Row, words: Words) -> str:
-    """One comparison as it stands on average so far."""
-    return say_row(row, words).line
-
-
 def _row(alarm: OpenAlarm, look: Look, value: float) -> dict[str, Any]:
     """The row of an alarm's comparison with the gap since its onset."""
     key = alarm.key

@@ -18,7 +18,7 @@ from evenhand.findings.sentences.agreed import (
     open_,
     percent_range,
 )
-from evenhand.findings.sentences.words import Said, Words, words
+from evenhand.findings.sentences.words import Said, Words
 from evenhand.lenses.kinds import CELLS, NEGATIVE, POSITIVE, REVIEWED, SELECTED, Measure
 from evenhand.lenses.measures import look_up
 from evenhand.speech import decimals, opening, percent, points, times_as
@@ -446,8 +446,3 @@ def _said(where: str, headline: str, detail: str, line: str) -> Said:
         detail=opening(detail),
         line=opening(f"{where}{line}"),
     )
-
-
-def label_of(row: Row) -> str:
-    """What a measure is called; one that this version does not know, by its name."""
-    return words(row["measure"])

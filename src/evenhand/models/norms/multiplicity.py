@@ -26,7 +26,7 @@ from evenhand.text.mask import SCRUBBED_WORDS, scrub_texts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class HeldOutRows:
     """The rows that norm bias is measured on: texts, groups, classes, scores of the own class."""
 
     texts: Texts
@@ -61,7 +61,7 @@ def norm_multiplicity(
     *,
     group: Sequence[object],
     truth: Sequence[object],
-    held: Held,
+    held: HeldOutRows,
     representations: Mapping[str, Representation],
     names: Names = None,
     groups: Sequence[str] | None = None,
@@ -109,7 +109,7 @@ def norm_multiplicity(
     return Multiplicity(groups=chosen, representations=tuple(used), bias=np.array(rows))
 
 
-def biases(norm: FloatArray, groups: Sequence[str], held: Held) -> list[float]:
+def biases(norm: FloatArray, groups: Sequence[str], held: HeldOutRows) -> list[float]:
     """ρ of each group with its own norm on the held-out rows; NaN with fewer than five classes."""
     counts, _, known, c, g = cell_counts(held.truth, held.group)
     with np.errstate(all="ignore"):

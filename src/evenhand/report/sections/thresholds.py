@@ -355,12 +355,3 @@ def _place(row: Row) -> float:
     """Where a row stands among others: its value, the lower end of its set, or last."""
     known = (row["value"], row.get("set_low"))
     return float(next((end for end in known if end is not None), -1.0))
-
-
-def implied_cost(view: View, attribute: str | None, group: str | None) -> Row | None:
-    """The cost ratio that decisions on a group imply, where some lens tells it."""
-    for lens in (LENS, "labelers"):
-        for row in view.whole(lens, "cost_ratio"):
-            if row["attribute"] == attribute and row["group"] == group:
-                return row
-    return None

@@ -5,7 +5,6 @@ the criterion t. With z_H and z_F the normal quantiles of hit and false-alarm ra
 log c = logit(1−φ) + (z_H² − z_F²)/2, φ the prevalence.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -383,58 +382,6 @@ def unequal_variance(
         mean=mean,
         sensitivity=mean * np.sqrt(2 / (1 + spread**2)),
         implied_threshold=yes / (yes + no),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MixtureCheck:
-    """What signal detection reads off a signal with several modes, beside the truth."""
-
-    hit_rate: float
-    false_alarm_rate: float
-    implied_threshold: float
-    signal_detection: float
-
-    @property
-    def error(self) -> float:
-        """Implied threshold by signal detection − the true one."""
-        return self.signal_detection - self.implied_threshold
-
-
-def mixture_check(
-    criterion: float,
-    *,
-    prevalence: float,
-    negatives: Sequence[tuple[float, float]],
-    positives: Sequence[tuple[float, float]],
-) -> MixtureCheck:
-    """Error of signal detection if signals were mixtures of (share, mean) with unit spread.
-
-    Clear and borderline cases make a signal with several modes; equal-variance signal detection
-    then misreads the margin. Use it to see how far plausible mixtures would move a result.
-
-    Examples:
-        >>> found = mixture_check(4.2, prevalence=0.1, negatives=[(0.9, 0), (0.1, 4)],
-        ...                       positives=[(0.3, 4.5), (0.7, 8)])
-        >>> print(f"{found.implied_threshold:.3f} read as {found.signal_detection:.3f}")
-        0.245 read as 0.193
-    """
-
-    def tail_and_density(parts: Sequence[tuple[float, float]]) -> tuple[float, float]:
-        shares, means = np.array(parts, dtype=float).T
-        if abs(shares.sum() - 1) > 1e-9 or np.any(shares < 0):
-            raise UsageError(f"Shares of a mixture add up to {shares.sum():g}; they must to 1.")
-        away = means - criterion
-        return float(shares @ ndtr(away)), float(shares @ normal_density(away))
-
-    alarm, no = tail_and_density(negatives)
-    hit, yes = tail_and_density(positives)
-    z_hit, z_alarm = ndtri(hit), ndtri(alarm)
-    return MixtureCheck(
-        hit_rate=hit,
-        false_alarm_rate=alarm,
-        implied_threshold=prevalence * yes / (prevalence * yes + (1 - prevalence) * no),
-        signal_detection=float(expit(logit(prevalence) - (z_hit**2 - z_alarm**2) / 2)),
     )
 
 

@@ -78,11 +78,6 @@ class ImpliedThresholds:
         """Cost ratio in the middle of its interval, on the log scale."""
         return np.exp(self.log_centre)
 
-    @property
-    def calibration_gap(self) -> FloatArray:
-        """Implied threshold − decision threshold; 0 when scores are calibrated there."""
-        return self.value - self.threshold
-
 
 def implied_thresholds(
     moments: LocalMoments,

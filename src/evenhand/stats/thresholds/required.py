@@ -14,7 +14,7 @@ from scipy.special import logit, ndtr, ndtri
 from evenhand.stats.estimate import FloatArray
 from evenhand.stats.labelers.signal import threshold_model
 from evenhand.stats.rates import bisect
-from evenhand.stats.thresholds.costs import CostCurve, EqualRate, check_rate, margin
+from evenhand.stats.thresholds.costs import EqualRate, check_rate
 
 # No criterion lies further than this many standard deviations from either mean.
 _FAR = 38.0
@@ -122,37 +122,3 @@ def _criterion(rate: str, share: FloatArray, phi: FloatArray, d: FloatArray) -> 
     end = np.full(share.shape, _FAR)
     found = bisect(fewer, -end, end)
     return np.where(share <= 0, np.inf, np.where(share >= 1, -np.inf, found))
-
-
-def required_on_curve(
-    curve: CostCurve, *, rate: EqualRate, low: float, high: float
-) -> RequiredCost:
-    """The same along a model's cost curve: ratios that make the cheapest threshold inside best.
-
-    Of the thresholds whose rate lies in [low, high] the cheapest at the curve's own cost ratio;
-    `low` and `high` are the ratios for which it would be the best of all.
-
-    Examples:
-        >>> from evenhand.stats.thresholds.costs import cost_curve
-        >>> male = cost_curve([1/8, 1/6, 1/4, 1/2], negatives=[7, 10, 6, 2],
-        ...                   positives=[1, 2, 2, 2], cost_ratio=4)
-        >>> found = required_on_curve(male, rate="false_negative_rate", low=0.1, high=0.3)
-        >>> round(float(found.low), 6), round(float(found.high), 6)
-        (5.0, 7.0)
-    """
-    along = curve.rate(rate)
-    with np.errstate(invalid="ignore"):
-        inside = np.flatnonzero((along >= low - 1e-12) & (along <= high + 1e-12))
-    if inside.size == 0:
-        none = np.asarray(np.nan)
-        return RequiredCost(low=none, high=none, nearest=none, factor=none)
-    index = int(inside[np.argmin(curve.cost[inside])])
-    found = margin(curve, index=index)
-    least, most = sorted((found.cost_ratio_low, found.cost_ratio_high))
-    nearest = min(max(curve.cost_ratio, least), most)
-    return RequiredCost(
-        low=np.asarray(least),
-        high=np.asarray(most),
-        nearest=np.asarray(nearest),
-        factor=np.asarray(nearest / curve.cost_ratio),
-    )

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand.stats.estimate import FloatArray
 from evenhand.stats.thresholds.costs import implied_threshold
-from evenhand.stats.thresholds.implied import DiscreteMargins
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,26 +43,6 @@ class CostSet:
         with np.errstate(invalid="ignore"):
             set_low, set_high, low, high = (implied_threshold(end) for end in ends)
         return CostSet(set_low=set_low, set_high=set_high, low=low, high=high)
-
-
-def cost_set(margins: DiscreteMargins) -> CostSet:
-    """Cost ratios between which each group's decisions do not tell apart.
-
-    Examples:
-        >>> from evenhand.stats.thresholds.histogram import ScoreHistogram
-        >>> from evenhand.stats.thresholds.implied import discrete_margins
-        >>> cells = ScoreHistogram.of_counts([[[7, 1], [10, 2], [6, 2], [2, 2]]],
-        ...                                  positions=[1/8, 1/6, 1/4, 1/2], thresholds=0.25)
-        >>> found = cost_set(discrete_margins(cells))
-        >>> print(f"{found.set_low[0]:.0f} to {found.set_high[0]:.0f}")
-        3 to 5
-    """
-    return make_set(
-        margins.cost_ratio_low,
-        margins.cost_ratio_high,
-        low=margins.cost_ratio_lowest,
-        high=margins.cost_ratio_highest,
-    )
 
 
 def make_set(
