@@ -33,7 +33,7 @@ test: install
 	$(BIN)/pytest -n $(WORKERS)
 
 test-heavy: $(VENV)/.heavy
-	$(BIN)/pytest -m heavy -p no:xdist
+	$(BIN)/pytest -m heavy -n $(WORKERS) --dist loadgroup
 
 # The lowest versions that pyproject.toml promises, in an environment of their own.
 $(VENV)-minimum/.installed: pyproject.toml tools/versions.py

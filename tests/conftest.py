@@ -4,6 +4,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,6 +25,9 @@ settings.register_profile(
 settings.load_profile("evenhand")
 
 Run = Callable[..., tuple[int, str, str]]
+# Fixtures that every test makes for itself.
+CHEAP = frozenset({"run", "tmp_path", "monkeypatch", "capsys", "capfd", "recwarn", "request"})
+_NONE = SimpleNamespace(params={})
 
 
 @pytest.fixture
@@ -89,17 +93,30 @@ def spark() -> Iterator[Any]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Kinds of faults are noted; what Spark leaves to the garbage collector is not ours to fix."""
+    """Kinds of faults are noted; what Spark leaves to the garbage collector is not ours to fix.
+
+    All that runs on Spark goes to one worker, so that one starts; what shares a costly fixture too.
+    """
     for item in items:
         kind = item.get_closest_marker("kind")
         if kind is not None:
             # A property of the report: that is all which comes back from another process.
             item.user_properties.append(("kind", kind.args[0]))
+        if item.get_closest_marker("heavy") is not None:
+            item.add_marker(pytest.mark.xdist_group(_worker_group(item)))
         if "spark" in item.name:
             item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
             item.add_marker(
                 pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
             )
+
+
+def _worker_group(item: pytest.Item) -> str:
+    """The tests that one worker runs: those on Spark, those of a file that share a fixture."""
+    fixtures = {*getattr(item, "fixturenames", ())} - {*getattr(item, "callspec", _NONE).params}
+    if "spark" in item.name or "spark" in fixtures:
+        return "spark"
+    return str(item.path) if fixtures - CHEAP else item.nodeid
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
