@@ -280,11 +280,11 @@ def test_group_covariance_against_each_pair() -> None:
     one, other = place[1, 0, 1], place[1, 2, 1]
     rates = [hits[cell == c].sum() / weight[cell == c].sum() for c in (one, other)]
     parts = [
-        (hits[cell == c] - rate * weight[cell == c]) / weight[cell == c].sum()
+        (hits[cell == c] - rate * weight[cell == c]) / (weight[cell == c].sum() - weight[cell == c])
         for c, rate in zip((one, other), rates)
     ]
-    assert found[1, 1, 0, 2] == pytest.approx(25 / 24 * (parts[0] * parts[1]).sum())
-    assert found[1, 1, 0, 0] == pytest.approx(25 / 24 * (parts[0] ** 2).sum())
+    assert found[1, 1, 0, 2] == pytest.approx(24 / 25 * (parts[0] * parts[1]).sum())
+    assert found[1, 1, 0, 0] == pytest.approx(24 / 25 * (parts[0] ** 2).sum())
     alone = group_covariance([3], [4], cell=[0], cluster=[0], shape=(1, 1), axis=0)
     assert np.isnan(alone).all()
 

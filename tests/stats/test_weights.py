@@ -1,6 +1,7 @@
 """Weighted and clustered rates as effective counts."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import statsmodels.api as sm
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import t as student
 
 from evenhand.stats import weights
 from evenhand.stats.estimate import critical
@@ -93,7 +95,15 @@ def test_oracle_clusters() -> None:
     assert effective_hits[0] / effective_n[0] == pytest.approx(0.6)
 
 
-def test_clusters_equal_statsmodels_and_rows_may_repeat() -> None:
+def without_each(cluster: np.ndarray, fit: Callable[[np.ndarray], float]) -> float:
+    """Jackknife variance of what `fit` gives for the rows that stay."""
+    names = np.unique(cluster)
+    everything = fit(np.ones(cluster.size, dtype=bool))
+    changes = np.array([fit(cluster != name) for name in names]) - everything
+    return float((names.size - 1) / names.size * (changes**2).sum())
+
+
+def test_clusters_equal_refitting_and_rows_may_repeat() -> None:
     generator = np.random.default_rng(1)
     rows = 300
     cluster, cell = generator.integers(0, 25, rows), generator.integers(0, 3, rows)
@@ -101,15 +111,43 @@ def test_clusters_equal_statsmodels_and_rows_may_repeat() -> None:
     rate = weights.clustered_rate(w * y, w, cell=cell, cluster=cluster, cells=4, squares=w**2)
     for c in range(3):
         own = cell == c
-        fit = sm.WLS(y[own], np.ones(own.sum()), weights=w[own]).fit(
-            cov_type="cluster", cov_kwds={"groups": cluster[own], "use_correction": False}
-        )
-        k = len(np.unique(cluster[own]))
-        assert rate.value[c] == pytest.approx(fit.params[0])
-        assert rate.variance[c] == pytest.approx(fit.bse[0] ** 2 * k / (k - 1))
-        assert rate.n[c] == pytest.approx(w[own].sum() ** 2 / (w[own] ** 2).sum())
+        value, weight, whose = y[own], w[own], cluster[own]
+
+        def fit(stay: np.ndarray, value=value, weight=weight) -> float:
+            return sm.WLS(value[stay], np.ones(stay.sum()), weights=weight[stay]).fit().params[0]
+
+        assert rate.value[c] == pytest.approx(fit(np.ones(value.size, dtype=bool)))
+        assert rate.variance[c] == pytest.approx(without_each(whose, fit))
+        sizes = np.bincount(whose, weight)
+        assert rate.n_clusters[c] == pytest.approx(sizes.sum() ** 2 / (sizes**2).sum())
+        assert rate.n[c] == pytest.approx(weight.sum() ** 2 / (weight**2).sum())
     assert np.isnan(rate.value[3])
     assert np.isnan(rate.effective(z=Z)[1][3])
+
+
+def test_even_clusters_equal_the_sandwich() -> None:
+    generator = np.random.default_rng(3)
+    hits = generator.binomial(10, 0.4, 20)
+    rate = weights.clustered_rate(
+        hits, np.full(20, 10), cell=np.zeros(20, int), cluster=np.arange(20), cells=1
+    )
+    y = (np.arange(10) < hits[:, None]).astype(float).ravel()
+    fit = sm.OLS(y, np.ones(200)).fit(
+        cov_type="cluster",
+        cov_kwds={"groups": np.repeat(np.arange(20), 10), "use_correction": False},
+    )
+    assert rate.variance[0] == pytest.approx(fit.bse[0] ** 2 * 20 / 19)
+    assert rate.n_clusters[0] == pytest.approx(20)
+
+
+def test_uneven_clusters_by_hand() -> None:
+    # 6 of 10, 1 of 5, 1 of 5: p = 0.4. Without the first 2/10, without either other 7/15.
+    # V = 2/3 · (0.2² + 2·0.066667²) = 0.0325926; worth 20² ÷ (100 + 25 + 25) = 2.6667 clusters.
+    rate = weights.clustered_rate([6, 1, 1], [10, 5, 5], cell=[0] * 3, cluster=range(3), cells=1)
+    assert rate.variance[0] == pytest.approx(0.0325926, abs=1e-7)
+    # 0.24 ÷ 0.0325926 = 7.363636 cases, times (1.95996 ÷ t(1.66667))².
+    _, n = rate.effective(z=Z)
+    assert n[0] == pytest.approx(7.363636 * (Z / student.ppf(0.975, 5 / 3)) ** 2, rel=1e-6)
 
 
 def test_one_cluster_has_no_interval() -> None:
@@ -124,7 +162,7 @@ def test_clusters_without_hits_count_as_one_case_each() -> None:
     assert n[0] == pytest.approx(4 * (Z / 3.182446) ** 2, rel=1e-5)
 
 
-def test_covariance_of_gaps_equals_a_regression() -> None:
+def test_covariance_of_gaps_equals_refitting_a_regression() -> None:
     generator = np.random.default_rng(2)
     rows = 400
     cluster, group = generator.integers(0, 20, rows), generator.integers(0, 2, rows)
@@ -136,10 +174,11 @@ def test_covariance_of_gaps_equals_a_regression() -> None:
     )
     assert covariance[0] == pytest.approx(rate.variance[0])
     variance = rate.variance.sum() - 2 * covariance[1]
-    fit = sm.OLS(y, sm.add_constant(group.astype(float))).fit(
-        cov_type="cluster", cov_kwds={"groups": cluster, "use_correction": False}
-    )
-    assert variance == pytest.approx(fit.bse[1] ** 2 * 20 / 19)
+
+    def fit(stay: np.ndarray) -> float:
+        return sm.OLS(y[stay], sm.add_constant(group[stay].astype(float))).fit().params[1]
+
+    assert variance == pytest.approx(without_each(cluster, fit))
     apart = weights.clustered_covariance(
         y, np.ones(rows), cell=group, cluster=cluster + 100 * group, reference=[0, 0]
     )
