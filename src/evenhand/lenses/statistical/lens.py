@@ -208,10 +208,21 @@ def pairings(scope: Scope, table: Confusion, rate: str, rates: GroupRates) -> It
         )
     if rest is not None and scope.reference == OVERALL:
         yield Pairing(
-            index=everybody, group=rates, reference=rest, reference_name=OVERALL, whole=True
+            index=everybody,
+            group=rates,
+            reference=rest,
+            reference_name=OVERALL,
+            whole=True,
+            certainty=rest.certainty_of(rates),
         )
     elif rest is not None:
-        yield Pairing(index=everybody, group=rates, reference=rest, reference_name=REST)
+        yield Pairing(
+            index=everybody,
+            group=rates,
+            reference=rest,
+            reference_name=REST,
+            certainty=rest.certainty_of(rates),
+        )
 
 
 def check_thresholds(tally: Tally, attribute: Attribute, roles: Roles) -> None:

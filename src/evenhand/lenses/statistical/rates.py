@@ -12,6 +12,7 @@ from evenhand.lenses.measures import cells_of
 from evenhand.lenses.statistical.confusion import UNKNOWN, Confusion
 from evenhand.stats.estimate import FloatArray
 from evenhand.stats.weights import (
+    ClusteredRate,
     class_gap_covariance,
     clustered_covariance,
     clustered_rate,
@@ -30,7 +31,8 @@ class GroupRates:
 
     `cases` are rows and `mass` is their weight; `effective(z)` gives the hits and cases to put
     into a binomial interval formula, which differ from the rows' own where rows are weighted or
-    come in clusters. `sums` are the hits and cases of every cluster, where rows come in any.
+    come in clusters. `sums` are the hits and cases of every cluster, where rows come in any, and
+    `squares` their Σw²; of the rest of a group, `shared` is its covariance with that group.
     """
 
     value: FloatArray
@@ -40,6 +42,8 @@ class GroupRates:
     effective: Effective
     kind: str
     sums: dict[str, NDArray[Any]] | None = None
+    squares: FloatArray | None = None
+    shared: FloatArray | None = None
 
     @property
     def unsure(self) -> NDArray[np.bool_]:
@@ -59,9 +63,13 @@ class GroupRates:
         places = np.arange(self.value.size).reshape(shape)
         compared = np.broadcast_to(places[:, [reference]], shape).reshape(-1)
         shared = clustered_covariance(**self.sums, reference=compared).reshape(shape)
-        with np.errstate(all="ignore"):
-            factor = apart / (apart - 2 * shared)
-        return np.where(np.isfinite(factor) & (factor > 0), factor, 1.0)
+        return _surer(apart, shared)
+
+    def certainty_of(self, group: "GroupRates") -> FloatArray | float:
+        """How much surer the gaps of groups to the rest, which this is, are than both rates."""
+        if self.shared is None:
+            return 1.0
+        return _surer(self.variance + group.variance, self.shared)
 
     def shared_variance(self) -> FloatArray | None:
         """Covariance of every two groups through clusters, (stratum, class, group, group)."""
@@ -101,6 +109,13 @@ class GroupRates:
             effective=effective,
             kind=self.kind,
         )
+
+
+def _surer(apart: FloatArray, shared: FloatArray) -> FloatArray:
+    """Variances of both sides against that of their gap."""
+    with np.errstate(all="ignore"):
+        factor = apart / (apart - 2 * shared)
+    return np.where(np.isfinite(factor) & (factor > 0), factor, 1.0)
 
 
 def group_rates(table: Confusion, rate: str, *, clusters: Tally | None = None) -> GroupRates:
@@ -161,31 +176,43 @@ def rest_of(table: Confusion) -> Confusion:
 
 
 def rest_rates(table: Confusion, rate: str, *, of: GroupRates) -> GroupRates:
-    """The rate of all other groups together, for every group.
-
-    With clusters the groups' variances are combined as if no cluster spanned two groups; a group
-    whose rows are one cluster counts as one case, which is all that is known of it.
-    """
-    if of.kind != "clustered":
+    """The rate of all other groups together, for every group."""
+    if of.sums is None:
         return group_rates(rest_of(table), rate)
-    cases = of.cases.sum(axis=1, keepdims=True) - of.cases
-    mass = of.mass.sum(axis=1, keepdims=True) - of.mass
-    with np.errstate(all="ignore"):
-        hits = np.nan_to_num(of.value * of.mass)
-        value = (hits.sum(axis=1, keepdims=True) - hits) / mass
-        every = hits.sum(axis=1, keepdims=True) / of.mass.sum(axis=1, keepdims=True)
-        variances = np.where(of.unsure, every * (1 - every), of.variance)
-        spread = np.nan_to_num(variances * of.mass**2)
-        variance = (spread.sum(axis=1, keepdims=True) - spread) / mass**2
-        n = np.minimum(np.where(variance > 0, value * (1 - value) / variance, cases), cases)
-    return GroupRates(
-        value=value,
-        cases=cases,
-        mass=mass,
-        variance=variance,
-        effective=lambda z: (value * n, n),
-        kind="clustered",
+    strata, groups, classes = shape = of.value.shape
+    found = [_rest_of_clusters(of, g) for g in range(groups)]
+    fields = ("value", "variance", "n", "clusters", "n_clusters")
+    together = ClusteredRate(
+        **{
+            name: np.stack([getattr(one, name).reshape(strata, classes) for one, _ in found], 1)
+            for name in fields
+        }
     )
+    return GroupRates(
+        value=together.value,
+        cases=of.cases.sum(axis=1, keepdims=True) - of.cases,
+        mass=of.mass.sum(axis=1, keepdims=True) - of.mass,
+        variance=together.variance,
+        effective=lambda z: together.effective(z=np.broadcast_to(z, shape)),
+        kind="clustered",
+        shared=np.stack([one.reshape(strata, classes) for _, one in found], 1),
+    )
+
+
+def _rest_of_clusters(of: GroupRates, group: int) -> tuple[ClusteredRate, FloatArray]:
+    """The rate of all groups but one, and what it shares with that one through clusters."""
+    assert of.sums is not None
+    strata, groups, classes = of.value.shape
+    stratum, member, place = np.unravel_index(of.sums["cell"], (strata, groups, classes))
+    cells = strata * classes
+    # The group's own cells first, then those of all others, in which clusters may recur.
+    cell = stratum * classes + place + np.where(member == group, 0, cells)
+    amounts = {name: of.sums[name] for name in ("hit_weight", "weight", "cluster")}
+    found = clustered_rate(**amounts, cell=cell, cells=2 * cells, squares=of.squares)
+    reference = np.tile(np.arange(cells, 2 * cells), 2)
+    shared = clustered_covariance(**amounts, cell=cell, reference=reference)
+    fields = ("value", "variance", "n", "clusters", "n_clusters")
+    return ClusteredRate(**{name: getattr(found, name)[cells:] for name in fields}), shared[:cells]
 
 
 def _plain(hits: FloatArray, cases: FloatArray) -> GroupRates:
@@ -222,6 +249,7 @@ def _clustered(table: Confusion, rate: str, cases: FloatArray, clusters: Tally) 
         effective=effective,
         kind="clustered",
         sums=parts,
+        squares=squares,
     )
 
 
