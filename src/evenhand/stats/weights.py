@@ -245,15 +245,16 @@ def class_gap_covariance(
     """Covariance over classes of gaps to a reference group, (strata, groups, classes, classes).
 
     Cells are numbered in C order over `shape`, (strata, groups, classes); rows as for
-    `clustered_rate`. By how far each cluster moves both rates of every class; without a reference
-    group gaps are to all other groups together. Also the clusters behind each group's gaps.
+    `clustered_rate`. By what leaving each cluster out does to both rates of every class; without
+    a reference group gaps are to all other groups together. Also the clusters behind each
+    group's gaps.
 
     Examples:
         >>> covariance, clusters = class_gap_covariance(
         ...     [3, 1, 3, 1], [4] * 4, cell=[0, 0, 1, 1], cluster=[0, 1, 2, 3], shape=(1, 2, 1),
         ...     reference=1)
         >>> covariance[0, 0].round(4).tolist(), clusters.tolist()
-        ([[0.0833]], [[4.0, 2.0]])
+        ([[0.125]], [[4.0, 2.0]])
     """
     from scipy import sparse
 
@@ -285,18 +286,27 @@ def class_gap_covariance(
             clusters[s, g] = count
             if count > 1:
                 moved = _moved_rates(*own) - _moved_rates(*other)
-                covariance[s, g] = (moved @ moved.T).toarray() * (count / (count - 1))
+                covariance[s, g] = (moved @ moved.T).toarray()
     return covariance, clusters
 
 
 def _moved_rates(hits: Any, mass: Any) -> Any:
-    """How far each cluster (column) moves each class's rate (row); sparse, as both sums are."""
+    """How much higher each class's rate (row) is than without each cluster (column).
+
+    Times √((K − 1)/K), K the clusters of the row, so that squares add up to the jackknife's
+    variance. Sparse, as both sums are.
+    """
     from scipy import sparse
 
     total = mass.sum(axis=1)
-    safe = np.where(total > 0, total, 1.0)
-    rate = hits.sum(axis=1) / safe
-    return sparse.diags_array(1 / safe) @ (hits - sparse.diags_array(rate) @ mass)
+    rate = hits.sum(axis=1) / np.where(total > 0, total, 1.0)
+    left = mass.tocoo()
+    others = total[left.row] - left.data
+    without = np.divide(1.0, others, out=np.zeros_like(others), where=others > 0)
+    clusters = np.bincount(left.row, left.data > 0, minlength=mass.shape[0])
+    without *= np.sqrt(1 - 1 / np.maximum(clusters, 1.0))[left.row]
+    scale = sparse.csr_array((without, (left.row, left.col)), shape=mass.shape)
+    return (hits - sparse.diags_array(rate) @ mass).multiply(scale)
 
 
 def pair_certainty(variance: ArrayLike, covariance: ArrayLike) -> FloatArray:
