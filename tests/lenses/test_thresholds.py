@@ -206,6 +206,47 @@ class TestDiscrete:
         gap = one(result, "implied_threshold_gap", "male")
         assert (gap["set_low"], gap["set_high"]) == pytest.approx((1 / 8 - 1 / 4, 0.0))
         assert gap["low"] < gap["set_low"] < gap["set_high"] < gap["high"]
+        assert row["method"].startswith("set-identified")
+        own, other = (one(result, "cost_ratio", name) for name in ("male", "female"))
+        assert (row["n"], row["n_reference"]) == (own["n"], other["n"])
+
+    def test_compared_sets_are_shown_and_judged(self):
+        # Whole-number scores far apart: no row lies within any bandwidth of the cut.
+        generator = np.random.default_rng(3)
+        score = np.tile([1, 2, 3, 4, 5], 400)
+        group = np.repeat(["a", "b"], 1000)
+        chance = np.where(group == "a", 0.04, 0.15) * score
+        truth = (generator.random(2000) < chance).astype(int)
+        table = {"score": score, "group": group, "truth": truth}
+        roles = ROLES | {"threshold": 4, "reference": {"group": "a"}}
+        found = audit(
+            Decisions(table, **roles), lenses=["thresholds"], limits={"cost_ratio_ratio": 0.8}
+        )
+        (row,) = found.rows.where(measure="cost_ratio_ratio")
+        assert (row["n"], row["n_reference"]) == (200, 200)
+        assert row["undefined"] is None
+        assert row["low"] < row["set_low"] < row["set_high"] < row["high"] < 0.8
+        assert (row["verdict"], found.verdict) == ("outside", "outside")
+        (finding,) = found.findings
+        assert (finding.verdict, finding.claim.direction) == ("outside", "less")
+        assert "decision '1' on stronger evidence than group a: from a" in finding.line
+        assert "One missed '1' weighs anything from" in finding.line
+        assert "hidden" not in str(found)
+        assert "inf" not in str(found).replace("information", "")
+
+    def test_no_number_of_cases_settles_a_set_across_its_limit(self):
+        data = {"score": [1, 2, 3] * 200, "group": ["a", "b"] * 300}
+        data["truth"] = [int(7 * i % 10 < 2 * s) for i, s in enumerate(data["score"])]
+        roles = ROLES | {"threshold": 3, "reference": {"group": "a"}}
+        found = audit(
+            Decisions(data, **roles), lenses=["thresholds"], limits={"cost_ratio_ratio": 0.8}
+        )
+        (row,) = found.rows.where(measure="cost_ratio_ratio")
+        assert row["set_low"] < 0.8
+        assert row["set_high"] > 1.25
+        (finding,) = found.findings
+        assert finding.line.startswith("The data cannot tell whether group b")
+        assert finding.settle.reason == "no number"
 
     def test_an_end_that_nothing_bounds_is_not_called_infinite(self):
         # Nobody below the threshold is positive: any cost ratio from 1 on fits.

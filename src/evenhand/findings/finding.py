@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from evenhand.lenses.measures import look_up, surely_apart
+from evenhand.lenses.measures import look_up, nearest_value, surely_apart
 from evenhand.speech import number
 
 Row = Mapping[str, Any]
@@ -54,7 +54,7 @@ class Claim:
 
 def direction(row: Row) -> str:
     """Which way a row points, as its printed number does."""
-    value, low, high = row["value"], row.get("limit_low"), row.get("limit_high")
+    value, low, high = nearest_value(row), row.get("limit_low"), row.get("limit_high")
     if value is None:
         return UNDEFINED
     record = look_up(row["measure"])
@@ -78,7 +78,7 @@ class Certainty:
     @classmethod
     def of(cls, row: Row) -> "Certainty":
         """How sure a row is: of a difference, or of lying outside what was agreed."""
-        if row["value"] is None or row["family_low"] is None or row["family_high"] is None:
+        if nearest_value(row) is None or row["family_low"] is None or row["family_high"] is None:
             kind = UNDEFINED
         elif look_up(row["measure"]).neutral is None:
             kind = PROVEN if row["verdict"] == "outside" else NONE_PROVEN

@@ -6,7 +6,7 @@ from typing import Any
 
 from evenhand.findings.limits import CANNOT_TELL, NOT_ASSESSED, OUTSIDE, WITHIN, small_row
 from evenhand.lenses.kinds import NEGATIVE, POSITIVE
-from evenhand.lenses.measures import distance, look_up, surely_apart
+from evenhand.lenses.measures import distance, look_up, nearest_value, surely_apart
 from evenhand.lenses.scope import UNTOLD_UNDER
 from evenhand.stats.estimate import critical
 
@@ -30,7 +30,7 @@ def beyond(row: Row) -> float:
         (2.45, -4.9)
     """
     low, high = row["limit_low"], row["limit_high"]
-    if row["value"] is None or low is None or high is None:
+    if nearest_value(row) is None or low is None or high is None:
         return -inf
     return max(_errors(row, float(low), up=False), _errors(row, float(high), up=True))
 
@@ -38,7 +38,7 @@ def beyond(row: Row) -> float:
 def strength(row: Row) -> float:
     """How far a row lies from no difference, in standard errors; 0 where nothing means that."""
     still = look_up(row["measure"]).neutral
-    if row["value"] is None or still is None:
+    if nearest_value(row) is None or still is None:
         return 0.0
     return max(_errors(row, still, up=True), _errors(row, still, up=False), 0.0)
 
@@ -46,10 +46,10 @@ def strength(row: Row) -> float:
 def _errors(row: Row, edge: float, *, up: bool) -> float:
     """How many standard errors a value lies above an edge, or below it."""
     record = look_up(row["measure"])
-    value, low, high = (row[name] for name in ("value", "low", "high"))
+    value, low, high = nearest_value(row), row["low"], row["high"]
     if low is None or high is None:
         low, high = row.get("family_low"), row.get("family_high")
-    if low is None or high is None or (edge == record.low and not up):
+    if value is None or low is None or high is None or (edge == record.low and not up):
         return -inf
     near, numbers = (low if up else high), [float(value), edge]
     if record.low == 0 and record.high == inf:
@@ -69,7 +69,7 @@ def leading(rows: Sequence[Row]) -> Row | None:
     furthest of those clearly outside; of what is open the largest; of the rest, a proven
     difference first and then the largest.
     """
-    defined = [row for row in rows if row["value"] is not None]
+    defined = [row for row in rows if nearest_value(row) is not None]
 
     def weight(row: Row) -> tuple[bool, float, float]:
         sure = float(surely_apart(row))
@@ -84,7 +84,7 @@ def leading(rows: Sequence[Row]) -> Row | None:
 
 def _far(row: Row) -> float:
     """How far a row lies from no difference; of ratios, half is as far as twice."""
-    value = row["value"]
+    value = nearest_value(row)
     if look_up(row["measure"]).kind == "ratio" and value is not None and value > 0:
         return abs(log(value))
     return distance(row)

@@ -48,7 +48,7 @@ def settle(row: Row, look: LookUp, details: Mapping[str, Any] | None = None) -> 
     if why is not None:
         return Settle(unit=record.unit, reason=NOT_JUDGED, why=why)
     if any(row[name] is None for name in _NUMBERS):
-        return Settle(unit=record.unit, reason=UNKNOWN)
+        return Settle(unit=record.unit, reason=NO_NUMBER if _straddles(row) else UNKNOWN)
     units = _units(row, record, look, (details or {}).get(row["lens"]) or {})
     if record.parts is not None:
         found = _of_size(row, record, look, units["now"])
@@ -70,6 +70,15 @@ def settle(row: Row, look: LookUp, details: Mapping[str, Any] | None = None) -> 
         lacking=lacking if floor_decides else None,
         alone=None if lacking or units["column"] else _alone(row, record, look),
     )
+
+
+def _straddles(row: Row) -> bool:
+    """Whether a set of values lies on both sides of a limit: more cases leave the set as it is."""
+    if row["value"] is not None or row.get("set_low") is None:
+        return False
+    low = float(row["set_low"])
+    high = inf if row["set_high"] is None else float(row["set_high"])
+    return any(low < float(row[end]) < high for end in ("limit_low", "limit_high"))
 
 
 def _condition(record: Measure) -> str:

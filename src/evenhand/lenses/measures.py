@@ -52,6 +52,31 @@ PEER_NAMES = {
 _PEER_ENDINGS = ("_difference", "_diff", "_disparity", "_parity_difference")
 
 
+def nearest_value(row: Mapping[str, Any]) -> float | None:
+    """The value of a row; of a set of values the one nearest to no difference, or to its band.
+
+    None where a row has neither.
+
+    Examples:
+        >>> row = {"measure": "cost_ratio_ratio", "value": None, "set_low": 1.5, "set_high": 3.0}
+        >>> [nearest_value(row | more) for more in ({}, {"set_low": 0.5}, {"value": 2.0})]
+        [1.5, 1.0, 2.0]
+    """
+    if row["value"] is not None:
+        return float(row["value"])
+    ends = (row.get("set_low"), row.get("set_high"))
+    if ends == (None, None):
+        return None
+    low, high = (-inf if ends[0] is None else ends[0]), (inf if ends[1] is None else ends[1])
+    still = CATALOGUE.get(row["measure"], _UNKNOWN).neutral
+    band = (row.get("limit_low"), row.get("limit_high"))
+    if still is None and None not in band:
+        still = (band[0] + band[1]) / 2
+    if still is None:
+        still = low if isfinite(low) else high
+    return float(min(max(still, low), high))
+
+
 def distance(row: Mapping[str, Any]) -> float:
     """How far a row lies from no difference; undefined last.
 
@@ -66,7 +91,7 @@ def distance(row: Mapping[str, Any]) -> float:
         >>> [round(distance({"measure": "cost_ratio", "value": v} | band), 3) for v in (2, 8)]
         [0.693, 0.693]
     """
-    value, low, high = row["value"], row["limit_low"], row["limit_high"]
+    value, low, high = nearest_value(row), row["limit_low"], row["limit_high"]
     if value is None:
         return -1.0
     record = CATALOGUE.get(row["measure"], _UNKNOWN)

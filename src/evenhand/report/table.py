@@ -72,8 +72,7 @@ def cells(row: Row) -> tuple[str, ...]:
         count += f" / {row['n_reference']:,.0f}"
     where = f" in {row['stratum']}" if row["stratum"] else ""
     if row["value"] is None:
-        known = row.get("set_low") is not None
-        value = f"from {number(row['set_low'])} to {number(row['set_high'])}" if known else ""
+        value = set_text(row)
     return (
         words(row["measure"]) + where,
         row["class"] or "",
@@ -84,6 +83,19 @@ def cells(row: Row) -> tuple[str, ...]:
         count,
         row["verdict"] or "",
     )
+
+
+def set_text(row: Row) -> str:
+    """The set that a number lies in where scores are discrete; nothing where it has none.
+
+    Examples:
+        >>> set_text({"set_low": 0.27, "set_high": 4.1}), set_text({"set_low": 2, "set_high": None})
+        ('from 0.270 to 4.100', '2.000 or more')
+    """
+    low, high = row.get("set_low"), row.get("set_high")
+    if low is None:
+        return ""
+    return f"{number(low)} or more" if high is None else f"from {number(low)} to {number(high)}"
 
 
 def no_interval_text(row: Row) -> str:

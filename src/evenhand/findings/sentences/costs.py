@@ -10,7 +10,7 @@ from typing import Any
 from evenhand.findings.limits import CANNOT_TELL, OUTSIDE, WITHIN
 from evenhand.findings.sentences.agreed import ending, ends, gap_range, open_, span_words, two
 from evenhand.findings.sentences.words import Said, Words, why_not, words
-from evenhand.lenses.measures import distance, look_up
+from evenhand.lenses.measures import distance, look_up, nearest_value
 from evenhand.speech import (
     agreed_number,
     chance,
@@ -77,7 +77,7 @@ def say_costs(rows: Sequence[Row], words: Words) -> Said:
     band = _band_words(first)
     verdict = first["verdict"]
     start = f"from {with_article(str(own))} {words.chance(first['class'])} on"
-    if verdict == OUTSIDE and first["value"] is not None:
+    if verdict == OUTSIDE:
         claim = f"{act} {_evidence(first)} than agreed"
         numbers = f"{start}{f' ({span})' if span else ''}, where {band} was agreed"
         line = f"{claim}: {numbers}"
@@ -124,8 +124,9 @@ wrong ones (7.4 to 16), where 2 to 5 was agreed.
     pair, verdict, band = ends(first), first["verdict"], _band(first)
     span = f" ({few(pair[0])} to {few(pair[1])})" if pair else ""
     weight = f"as seriously as {_weight(first)} {words.mistakes}{span}"
-    if verdict == OUTSIDE and first["value"] is not None:
-        low, high, value = (float(first[k]) for k in ("limit_low", "limit_high", "value"))
+    seen = nearest_value(first)
+    if verdict == OUTSIDE and seen is not None:
+        low, high, value = float(first["limit_low"]), float(first["limit_high"]), seen
         far = value / high >= _FAR if value > high else value <= 0 or low / value >= _FAR
         how = f"{'far ' if far else ''}{'more' if value > high else 'less'} seriously"
         claim = f"labelers treat {words.a_miss('a', first['class'])} {how} for {people} than agreed"
@@ -198,7 +199,8 @@ def _single(subject: str) -> bool:
 
 def _evidence(row: Row) -> str:
     """How much less or more evidence it takes than was agreed."""
-    value, low, high = float(row["value"]), float(row["limit_low"]), float(row["limit_high"])
+    low, high = float(row["limit_low"]), float(row["limit_high"])
+    value = nearest_value(row) or 0.0
     if value > high:
         return f"on {'far ' if high > 0 and value / high >= _FAR else ''}weaker evidence"
     return f"only on {'far ' if value <= 0 or low / value >= _FAR else ''}stronger evidence"
@@ -328,6 +330,9 @@ def say_weights(row: Row, words: Words, given: Sequence[Row] = ()) -> Said | Non
     record = look_up(row["measure"])
     if record.base not in ("cost_ratio", "implied_threshold") or row["reference"] is None:
         return None
+    value, pair = nearest_value(row), ends(row)
+    if value is None:
+        return None
     if row.get("lens") == "labelers" and record.kind == "ratio":
         return _say_labelers_weights(row, words, given)
     attribute = row["attribute"]
@@ -336,36 +341,69 @@ def say_weights(row: Row, words: Words, given: Sequence[Row] = ()) -> Said | Non
     act = f"{subject} {words.happens(row['class'], one=_single(subject))}"
     by = {one["group"]: one for one in given if one["measure"] == record.base}
     own, other = by.get(row["group"]), by.get(row["reference"])
-    value, pair = float(row["value"]), ends(row)
     of_costs = record.kind == "ratio"
     weaker = value > 1 if of_costs else value < 0
     claim = f"{act} on {'weaker' if weaker else 'stronger'} evidence than {theirs}"
     if open_(row):
         claim = f"the data cannot tell whether {claim}"
     numbers = ""
-    if own is not None and other is not None and None not in (own["value"], other["value"]):
-        shown = [
-            chance(_implied(one["value"]) if of_costs else one["value"]) for one in (own, other)
-        ]
+    shown = [_chances(one, of_costs) for one in (own, other) if one is not None]
+    if len(shown) == 2 and own is not None and None not in shown:
+        shown = [str(one) for one in shown]
         span = _threshold_span(own) if of_costs else _plain_span(own)
         numbers = (
-            f"from {with_article(shown[0])} {words.chance(row['class'])} on"
+            f"from {with_article(str(shown[0]))} {words.chance(row['class'])} on"
             f"{f' ({span})' if span else ''} against {shown[1]}"
         )
     if of_costs:
         miss = words.a_miss("one", row["class"])
-        weight = f"{miss} weighs {two(value)} times as much{span_words(pair)}"
+        weight = f"{miss} weighs {_times(row)} as much{span_words(pair)}"
         if open_(row) and pair is not None:
             weight = f"anything from {two(pair[0])} to {two(pair[1])} times as much weight fits"
     else:
         places = decimals(*(pair or (None, None)), value)
         fits = f" ({gap_range(*pair, places)})" if pair else ""
-        weight = f"the implied threshold is {points(value, places=places)} "
-        weight += f"{'lower' if weaker else 'higher'}{fits}"
+        weight = f"the implied threshold is {_points(row, places)}{fits}"
     tail = f"{weight}{ending(row, unit=True)}"
     detail = ". ".join(filter(None, (opening(numbers), opening(tail))))
     line = f"{claim}: {f'{numbers}. {opening(tail)}' if numbers else tail}"
     return Said(headline=opening(f"{claim}"), detail=detail, line=opening(line))
+
+
+def _chances(row: Row, of_costs: bool) -> str | None:
+    """A group's implied threshold, or the set of them, from its weights or as it is."""
+    weights = row if of_costs else as_weights(row)
+    return None if weights is None else _threshold(weights)
+
+
+def _times(row: Row) -> str:
+    """A ratio of weights, or the set of them."""
+    if row["value"] is not None:
+        return f"{two(row['value'])} times"
+    if row["set_high"] is None:
+        return f"{two(row['set_low'])} or more times"
+    return f"anything from {two(row['set_low'])} to {two(row['set_high'])} times"
+
+
+def _points(row: Row, places: int) -> str:
+    """A gap between thresholds, or the set of them, with its direction.
+
+    Examples:
+        >>> gap = {"value": None, "set_low": -0.2, "set_high": -0.05}
+        >>> _points(gap, 0), _points(gap | {"value": 0.1}, 0)
+        ('anything from 5 to 20 points lower', '10 points higher')
+        >>> _points(gap | {"set_high": 0.05}, 0)
+        'anything from 20 points lower to 5 points higher'
+    """
+    if row["value"] is not None:
+        return f"{points(row['value'], places=places)} {'lower' if row['value'] < 0 else 'higher'}"
+    low, high = float(row["set_low"]), float(row["set_high"])
+    if low < 0 < high:
+        ends_ = [points(end, places=places) for end in (low, high)]
+        return f"anything from {ends_[0]} lower to {ends_[1]} higher"
+    near, far = sorted((low, high), key=abs)
+    way = "lower" if low < 0 else "higher"
+    return f"anything from {100 * abs(near):.{places}f} to {points(far, places=places)} {way}"
 
 
 def _say_labelers_weights(row: Row, words: Words, given: Sequence[Row]) -> Said:

@@ -98,11 +98,11 @@ def _say(row: Row, words: Words, given: Sequence[Row]) -> Said:
         if weights is not None and row["stratum"] is None:
             say = say_labeler_costs if row.get("lens") == "labelers" else say_costs
             return say([weights], words)
-    if row["value"] is None:
-        return _generic(row, words)
+    weighed = say_weights(row, words, given)
+    if weighed is not None or row["value"] is None:
+        return weighed or _generic(row, words)
     return (
-        say_weights(row, words, given)
-        or say_labels(row, words, given)
+        say_labels(row, words, given)
         or say_norm(row, words)
         or say_swap(row, words, given)
         or say_size(row, words, given)

@@ -74,10 +74,14 @@ class Margin:
 
         Sampling weights can leave many rows that say little: the floor on cases, under which
         nothing can be told, then has to see the effective ones. None of them is hidden for it.
+        Of a set, the rows at the score beside the threshold that has fewer.
         """
         rows, effective = self.found.n, np.floor(self.found.n_effective)
         few = (effective < FEWEST_EFFECTIVE) & (rows >= UNTOLD_UNDER)
-        return np.where(few, np.maximum(effective, HIDDEN_UNDER), rows)
+        count = np.where(few, np.maximum(effective, HIDDEN_UNDER), rows)
+        for g, part in self.discrete.items():
+            count[g] = min(part.accepted_n[0], part.refused_n[0])
+        return count
 
     @property
     def value(self) -> FloatArray:

@@ -45,6 +45,7 @@ _TURNED = {
     "family_low": "family_high",
     "family_high": "family_low",
 }
+SETS_COMPARED = "set-identified: the ends of both sets against each other"
 DISCRETE = "scores are discrete: they identify a set, not a number"
 LINEAR = "its bias on a curve is not known: implied_threshold has an interval"
 
@@ -68,13 +69,11 @@ def group_rows(scope: Scope, margin: Margin) -> list[Rows]:
     }
     columns |= {name: np.where(gone, np.nan, columns[name]) for name in _LIMITS}
     turned = {name: cost_ratio(columns[other]) for name, other in _TURNED.items()}
-    n = margin.n
     costs = margin.sets(level=scope.level)
     family = margin.sets(
         level=_level_of(bonferroni(scope.level_within(margin.stratum), members=2 * size))
     )
-    for g, part in margin.discrete.items():
-        n[g] = min(part.accepted_n[0], part.refused_n[0])
+    for g in margin.discrete:
         if costs.identified[g]:
             _fill(turned, g, costs, family)
             _fill(columns, g, costs.implied(), family.implied())
@@ -83,7 +82,7 @@ def group_rows(scope: Scope, margin: Margin) -> list[Rows]:
         "stratum": margin.stratum,
         "method": method_of(margin),
         "undefined": words(margin.undefined),
-        "n": n,
+        "n": margin.n,
     }
     rows = [scope.block((size,), measure="cost_ratio", **turned, **shared)]
     rows.append(scope.block((size,), measure="implied_threshold", **columns, **shared))
@@ -259,7 +258,11 @@ def comparison_rows(scope: Scope, margin: Margin) -> tuple[list[Rows], list[Cont
                 n_reference=other_n[place],
                 p=p,
                 p_adjusted=benjamini_hochberg(p),
-                method=f"{margin.found.method}; {margin.rule}",
+                method=choose(
+                    np.isin(np.arange(len(index)), list(sets)),
+                    SETS_COMPARED,
+                    f"{margin.found.method}; {margin.rule}",
+                ),
                 undefined=words(undefined),
                 **ends,
             )
