@@ -69,9 +69,9 @@ def nearest_value(row: Mapping[str, Any]) -> float | None:
         return None
     low, high = (-inf if ends[0] is None else ends[0]), (inf if ends[1] is None else ends[1])
     still = CATALOGUE.get(row["measure"], _UNKNOWN).neutral
-    band = (row.get("limit_low"), row.get("limit_high"))
-    if still is None and None not in band:
-        still = (band[0] + band[1]) / 2
+    first, last = row.get("limit_low"), row.get("limit_high")
+    if still is None and first is not None and last is not None:
+        still = (first + last) / 2
     if still is None:
         still = low if isfinite(low) else high
     return float(min(max(still, low), high))
