@@ -3,10 +3,12 @@
 import pytest
 
 import evenhand as eh
+from evenhand.models.norms.ratings import read_ratings
 from evenhand.papers import social_norm_bias as social
+from evenhand.papers.norm_words import learn_norms, planted_ratings, rated_words
 from evenhand.papers.reproduce import SEEDS
 from evenhand.papers.runs import run_remedies
-from evenhand.papers.sheets import Figure, Reproduction
+from evenhand.papers.sheets import Absent, Figure, Reproduction
 from evenhand.papers.sources import Encoding, Source, ledger_rows
 from evenhand.simulate.biographies import biographies, occupations
 
@@ -50,14 +52,19 @@ def printed(text):
 
 
 @pytest.fixture(scope="module")
-def paper():
+def texts_and_runs():
     chosen = {name: each for name, each in occupations().items() if name in FEW}
     frame = biographies(900, occupations=chosen, leak="class_words", first_names=True, seed=2).frame
     source = Source(rows=ledger_rows(frame, truth="title", seed=0), words="", own=False)
     texts = social.with_names(Encoding().prepare(source, setting="scrubbed", seed=0), seed=0)
-    runs = run_remedies(texts, {"bow": [*RUN, "cocl"], "vectors": RUN}, seeds=1)
+    return texts, run_remedies(texts, {"bow": [*RUN, "cocl"], "vectors": RUN}, seeds=1)
+
+
+@pytest.fixture(scope="module")
+def paper(texts_and_runs):
+    texts, runs = texts_and_runs
     parts = social.reproduce_norms(
-        runs, social.learn_norms(texts, seed=0), encoder=None, planted=True, same_data=False
+        runs, learn_norms(texts, seed=0), encoder=None, planted=True, same_data=False
     )
     return Reproduction(paper="p1", title="", data="", parts=parts)
 
@@ -128,19 +135,50 @@ def test_words_carry_the_norm_that_was_planted(paper):
     assert kinds == {"task-relevant", "task-irrelevant"}
 
 
+def test_accuracy_comes_with_what_it_hides(paper):
+    """Deciding nobody is right five sixths of the time with six classes."""
+    table = paper.table("table2")
+    cell = table.cell("Acc", "BOW", "pre")
+    assert 5 / 6 < cell.low < cell.value < cell.high
+    balanced, area = (table.cell(column, "BOW", "pre") for column in ("balanced", "AUC"))
+    assert balanced.low < balanced.value < cell.value
+    assert balanced.n == area.n == len(FEW)
+    assert 0.5 < area.value <= 1
+
+
+def test_people_rate_words(texts_and_runs, tmp_path):
+    """Figure 3 from a file: a high rating means women, so planted women's words weigh more."""
+    texts, runs = texts_and_runs
+    rated = planted_ratings()
+    path = tmp_path / "ratings.csv"
+    lines = [f"{word},{6 - value}" for word, value in zip(rated.words, rated.values, strict=True)]
+    path.write_text("\n".join(["word,mean", *lines, "zzz,3"]))
+    ratings = read_ratings(path, toward="female")
+    norming = learn_norms(texts, seed=0)
+    figure = rated_words(norming, ratings)
+    mine = {row[0]: row[2] for row in figure.rows}
+    planted = {row[0]: row[2] for row in rated_words(norming, rated).rows}
+    assert "zzz" not in mine
+    assert mine.keys() == planted.keys()
+    assert all(mine[word] == pytest.approx(-planted[word]) for word in mine)
+    assert "A high rating means women." in figure.read
+    table = social.scalar_table(runs, norming, ratings, planted=False, same_data=False)
+    name = "rank correlation of word weights with people's ratings"
+    cell = table.cell("value", name)
+    assert cell.printed == 0.68
+    assert cell.low > 0
+    without = table.cell("value", f"{name}, without task words, mean and SD over classes")
+    assert (without.printed, without.printed_spread, without.n) == (0.58, 0.04, len(FEW))
+    assert isinstance(rated_words(norming, None), Absent)
+
+
 def test_the_scorer_tells_gender(paper):
     cell = paper.table("scalars").cell("value", "accuracy of the norm scorer")
     assert cell.printed == 0.68
     assert cell.low > 0.5
-
-
-@pytest.mark.heavy
-def test_quick(tmp_path):
-    made = eh.reproduce("p1", quick=True, out=tmp_path)
-    cell = made.table("table2").cell("ρ", "WE", "post")
-    assert cell.value > 0  # the sign that the paper finds
-    assert cell.printed == 0.85
-    assert (tmp_path / "p1" / "index.html").is_file()
+    alike = paper.table("scalars").cell("value", "the same, groups of a class weighing alike")
+    assert 0.5 < alike.value < 1
+    assert alike.n < cell.n  # weights are worth fewer rows
 
 
 @pytest.mark.heavy

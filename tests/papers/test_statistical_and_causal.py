@@ -1,12 +1,18 @@
 """Paper 2 made again on tiny simulated texts: its layout cell by cell, and what must hold."""
 
+import json
+from math import sqrt
+from pathlib import Path
+
+import numpy as np
 import pytest
 
-import evenhand as eh
 from evenhand.papers import statistical_and_causal as causal
+from evenhand.papers.agreement import BINS, bins_of
+from evenhand.papers.printed import printed_gaps
 from evenhand.papers.runs import run_remedies
 from evenhand.papers.sheets import Absent, Figure, Reproduction
-from evenhand.papers.sources import Encoding, Source, ledger_rows
+from evenhand.papers.sources import COMMENTS, Encoding, Source, ledger_rows
 from evenhand.simulate.biographies import biographies, occupations
 
 # As printed, × 100: mean ± standard deviation over runs.
@@ -50,11 +56,11 @@ def printed(text):
     ]
 
 
-@pytest.fixture(scope="module")
-def paper():
+def made(*, agreement):
+    """The paper on tiny texts; half of the comments have annotators who all agree."""
     chosen = {name: each for name, each in occupations().items() if name in FEW}
     people = biographies(320, occupations=chosen, leak="class_words", seed=2).frame
-    comments = biographies(280, occupations=causal_comments(), seed=3).frame
+    comments = biographies(280, occupations=COMMENTS, seed=3).frame
     runs = []
     for frame, names in zip((people, comments), causal.wanted("bow", "vectors"), strict=True):
         source = Source(
@@ -62,16 +68,26 @@ def paper():
         )
         texts = Encoding().prepare(source, setting="masked", seed=0)
         runs.append(run_remedies(texts, names, seeds=1))
+    known = {text: (0.6, 1.0)[k % 2] for k, text in enumerate(comments["text"])}
     parts = causal.reproduce_statistical(
-        runs[0], runs[1], main="bow", other="vectors", same_data=False
+        runs[0],
+        runs[1],
+        main="bow",
+        other="vectors",
+        same_data=False,
+        agreement=known if agreement else None,
     )
-    return Reproduction(paper="p2", title="", data="", parts=parts)
+    return Reproduction(paper="p2", title="", data="", parts=parts), runs[1]
 
 
-def causal_comments():
-    from evenhand.papers.sources import COMMENTS
+@pytest.fixture(scope="module")
+def both():
+    return made(agreement=True)
 
-    return COMMENTS
+
+@pytest.fixture(scope="module")
+def paper(both):
+    return both[0]
 
 
 @pytest.mark.parametrize(("name", "text"), [("table1", TABLE_1), ("table3", TABLE_3)])
@@ -104,8 +120,130 @@ def test_every_table_and_figure_is_there(paper):
         "validity",
         *(f"figure{k}" for k in range(1, 14)),
     ]
-    absent = [part.name for part in paper.parts if isinstance(part, Absent)]
-    assert absent == ["figure7", "figure13"]  # they need annotators
+    assert not [part.name for part in paper.parts if isinstance(part, Absent)]
+
+
+def test_areas_have_delongs_interval(paper):
+    cell = paper.table("table8").cell("bow", "Normal")
+    assert 0.5 < cell.low < cell.value <= cell.high <= 1
+    assert cell.n == 73  # a quarter of 280, cell by cell
+
+
+def test_agreement_is_binned_at_edges_that_rounding_misses():
+    assert bins_of([0.51, 0.6, 0.65, 0.9 - 0.05, 1.1 - 0.15]).tolist() == [0, 0, 1, 3, 4]
+    assert len(BINS) == 5
+
+
+def test_gaps_by_agreement_are_those_of_its_comments(both):
+    """Figure 13 by hand: rates of the test comments whose annotators agree."""
+    paper, runs = both
+    rows = runs.texts.rows
+    found = runs.of("bow", "baseline")[0].outcome
+    counted = {tuple(row[:2]): row[2] for row in paper.part("figure7").rows}
+    assert sum(counted.values()) == 280
+    assert counted["0.65 to 0.75", "female"] == 0
+    values = {(row[0], row[1], row[2]): row[3:] for row in paper.part("figure13").rows}
+    assert len(values) == 8 * 5 * 2
+    assert values["Normal", "0.65 to 0.75", "SG"][0] is None
+    assert values["Normal", "0.65 to 0.75", "SG"][-1] == "fewer than 10 comments of a gender"
+    whole = paper.table("table1").cell("SG PPR", "Normal").value
+    women = rows.group[rows.test] == rows.groups.index("female")
+    parts = []
+    for name, agreed in (("0.50 to 0.65", 0.6), ("0.95 and more", 1.0)):
+        value, low, high, n, why = values["Normal", name, "SG"]
+        assert low <= value <= high
+        assert why is None
+        assert n == counted_women(paper, rows, women, agreed)
+        parts.append(value)
+    assert min(parts) <= whole <= max(parts)
+    paired = [values["Normal", name, "CG"] for name in ("0.50 to 0.65", "0.95 and more")]
+    assert sum(each[3] for each in paired) == rows.test.size
+    mean = sum(each[0] * each[3] for each in paired) / rows.test.size
+    plain = found.do["female"] == 1
+    assert mean == pytest.approx(100 * np.mean(plain * 1.0 - (found.do["male"] == 1)))
+
+
+def counted_women(paper, rows, women, agreed):
+    """Women among the test comments of one agreement: every other comment has the same."""
+    comments = biographies(280, occupations=COMMENTS, seed=3).frame["text"].to_list()
+    known = {text: (0.6, 1.0)[k % 2] for k, text in enumerate(comments)}
+    held = np.array([known[rows.people.texts[row]] == agreed for row in rows.test])
+    return int((held & women).sum())
+
+
+def test_without_annotators_two_figures_say_so(both):
+    from evenhand.papers.agreement import agreement_figure, agreement_gaps
+
+    runs = both[1]
+    for part in (agreement_figure(runs, None), agreement_gaps(runs, "bow", None)):
+        assert isinstance(part, Absent)
+        assert "no annotators" in part.reason
+
+
+ORACLES = json.loads((Path(__file__).parents[1] / "oracles" / "oracles.json").read_text())
+POINTS = ORACLES["2.11_public_notebook_figure_rms_x100"]
+METHODS = {
+    "Baseline": "Normal",
+    "Oversampling": "OS",
+    "Undersampling": "US",
+    "Reweight": "RW",
+    "CDA": "CDA",
+    "Zari": "Zari",
+    "Zari w/ CDA": "Zari w/CDA",
+    "Oversampling w/ CDA": "OS-CDA",
+    "Undersampling w/ CDA": "US-CDA",
+    "Reweight w/ CDA": "RW-CDA",
+}
+
+
+def rms(values):
+    return sqrt(sum(v * v for v in values) / len(values))
+
+
+@pytest.mark.parametrize(
+    ("figure", "rate", "close"), [("figure5", "TPR", 1e-3), ("figure10", "FPR", 1e-4)]
+)
+@pytest.mark.parametrize("gap", ["SG", "CG"])
+def test_points_of_the_figures_are_those_of_the_notebooks(figure, rate, close, gap):
+    for name, value in POINTS[f"albert_{rate}_{gap}"].items():
+        held = printed_gaps(figure, METHODS[name], gap)
+        assert len(held) == 28
+        assert rms(held.values()) == pytest.approx(value, abs=close)
+
+
+def test_six_occupations_have_opposite_signs_in_the_papers_figure(paper):
+    sg, cg = (printed_gaps("figure2", "Normal", gap) for gap in ("SG", "CG"))
+    opposite = sorted(title for title in sg if sg[title] * cg[title] < 0)
+    assert opposite == POINTS["opposite_sign_occupations_fig2"]
+    figure = paper.part("figure2")
+    assert "Printed: 6 of 28 occupations have opposite signs." in figure.read
+    assert len(figure.charts) == 2  # ours, and the paper's
+    assert figure.rows
+    for _, title, _, _, *printed in figure.rows:
+        assert printed == [sg[title], cg[title]]
+
+
+def test_figures_stand_for_the_model_that_the_paper_shows(paper):
+    """Figures 2 and 5 are ALBERT's as Table 3 is, Figures 4 and 8 BERT's as Table 4."""
+    place = {"table3": "bow", "table4": "vectors"}
+    for name, where in place.items():
+        assert f"{where} in the place of" in paper.table(name).title
+    for name, where in {"figure2": "bow", "figure5": "bow", "figure4": "vectors",
+                        "figure8": "vectors"}.items():  # fmt: skip
+        assert {row[0] for row in paper.part(name).rows} == {where}
+    assert {row[0] for row in paper.part("figure10").rows} == {"bow", "vectors"}
+    printed = {row[-1] for row in paper.part("figure4").rows}
+    assert printed == {None}  # BERT's points are not known
+    values = {(r[1], r[2], r[3]): r[-1] for r in paper.part("figure5").rows}
+    assert values["SG", "RW", "surgeon"] == printed_gaps("figure5", "RW", "SG")["surgeon"]
+
+
+def test_one_sided_weights_stand_beside_the_notebooks(paper):
+    for words, mark in (("female", "F"), ("male", "M")):
+        for gap in ("SG", "CG"):
+            held = [r[-1] for r in paper.part("figure12").rows if r[:2] == [words, gap]]
+            expected = list(POINTS[f"bow_{gap}_{mark}"].values())
+            assert held == pytest.approx(expected, abs=0.006)
 
 
 def test_ours_have_an_interval_and_n(paper):
@@ -160,12 +298,3 @@ def test_the_page_is_written(paper, tmp_path):
     assert "−2.79±0.28" in page
     assert (where / "figure3.svg").read_text().startswith("<svg")
     assert (where / "figure3.pdf").read_bytes().startswith(b"%PDF")
-
-
-@pytest.mark.heavy
-def test_quick(tmp_path):
-    made = eh.reproduce("p2", quick=True, out=tmp_path)
-    table = made.table("table3")
-    # Copies bring the counterfactual gap to nothing, in the paper and here.
-    assert table.cell("CG TPR", "CDA").value < 0.2 * table.cell("CG TPR", "Normal").value
-    assert (tmp_path / "p2" / "index.html").is_file()

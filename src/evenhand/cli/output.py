@@ -122,10 +122,22 @@ class Output(Place):
 
     def convert(self, value: str, param: Any, ctx: Any) -> str:
         """The place as it is; an empty one, such as of an unset variable, is refused."""
-        if not str(value).strip():
-            flag = max(param.opts, key=len) if param else "The output"
-            raise UsageError(f"{flag} names no place. Give a name such as out.parquet.")
-        return value
+        return _named(value, param)
+
+
+class Home(Place):
+    """A folder, new or full, that a folder of our own is made in; the library checks that one."""
+
+    def convert(self, value: str, param: Any, ctx: Any) -> str:
+        """The place as it is, unless it is empty."""
+        return _named(value, param)
+
+
+def _named(value: str, param: Any) -> str:
+    if not str(value).strip():
+        flag = max(param.opts, key=len) if param else "The output"
+        raise UsageError(f"{flag} names no place. Give a name such as out.parquet.")
+    return value
 
 
 class FormPlace(str):

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from evenhand.cli.output import IN, OUT, Guarded, bar, say
+from evenhand.cli.output import IN, Guarded, Home, bar, say
 
 
 @click.command("reproduce", cls=Guarded)
@@ -15,8 +15,12 @@ from evenhand.cli.output import IN, OUT, Guarded, bar, say
 @click.option("--representation", type=IN, metavar="FOLDER",
               help="A local transformers folder, for the rows of BERT.")  # fmt: skip
 @click.option("--fine-tune", is_flag=True, help="Train that folder; else its vectors are used.")
+@click.option("--ratings", type=IN, metavar="FILE",
+              help="For p1: people's ratings of words (word,mean).")  # fmt: skip
+@click.option("--ratings-toward", metavar="VALUE", default="female", show_default=True,
+              help="The group that a high rating means.")  # fmt: skip
 @click.option("--quick", is_flag=True, help="Fewer rows and seeds: minutes on two cores.")
-@click.option("--out", type=OUT, required=True, metavar="DIR",
+@click.option("--out", type=Home(), required=True, metavar="DIR",
               help="The paper's folder is made in it: DIR/p1/index.html …")  # fmt: skip
 @click.option("--seed", default=0, show_default=True)
 def reproduce_command(paper: str, **flags: Any) -> int:

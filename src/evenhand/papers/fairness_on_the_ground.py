@@ -95,6 +95,7 @@ def _dots(name: str, title: str, first: Mapping[str, int]) -> Figure:
         for a, what in enumerate(("cancer", "no cancer"))
         for b, done in enumerate(("treated", "not treated"))
     }
+    ticks = {level + 1: f"1/{round(1 / risk)}" for level, risk in enumerate(RISKS)}
     for who in PEOPLE:
         points = []
         for level, risk in enumerate(RISKS):
@@ -107,7 +108,7 @@ def _dots(name: str, title: str, first: Mapping[str, int]) -> Figure:
                 points.append({"x": level + 1, "y": k + 1, "kind": f"{what}, {done}", "tip": tip})
         charts.append({
             "kind": "scatter", "title": who, "points": points, "kinds": kinds,
-            "x_axis": f"risk of {who}: 1/8, 1/6, 1/4, 1/2", "y_axis": "people",
+            "x_axis": f"risk of {who}", "y_axis": "people", "x_ticks": ticks,
             "x_domain": [0.5, 4.5], "y_domain": [0, 13], "named": 0,
         })  # fmt: skip
     return Figure(

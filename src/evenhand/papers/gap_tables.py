@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import hypot
 from typing import Any
 
-from evenhand.papers.runs import FOCAL, REFERENCE, Measurement, Runs
+from evenhand.papers.runs import FOCAL, REFERENCE, Measurement, Runs, Z
 from evenhand.papers.sheets import Cell, Table
 from evenhand.text.validity import swap_validity
 
@@ -139,29 +140,37 @@ def gap_table(
 
 
 def _raised(rows: Sequence[Any], columns: Sequence[str]) -> list[str]:
-    """Methods that lower one kind of gap and raise the other against the first row."""
-    told = []
+    """Methods that lower one kind of gap and raise the other, beyond what training sets differ by.
+
+    Both are held against the first row, which has no remedy.
+    """
+    sentences = []
     first = rows[0][1]
-    for statistical, counterfactual in zip(columns[::2], columns[1::2], strict=False):
+    for pair in zip(columns[::2], columns[1::2], strict=True):
         for (method,), cells in rows[1:]:
-            pairs = [
-                (abs(first[c].value), abs(cells[c].value))
-                for c in (statistical, counterfactual)
-                if first[c].value is not None
-                and cells[c].value is not None
-                # By more than runs differ among themselves.
-                and abs(abs(first[c].value) - abs(cells[c].value)) > (cells[c].spread or 0.0)
-            ]
-            if len(pairs) < 2:
-                continue
-            (old_s, new_s), (old_c, new_c) = pairs
-            if (new_s - old_s) * (new_c - old_c) < 0:
-                low, high = (
-                    (statistical, counterfactual) if new_s < old_s
-                    else (counterfactual, statistical)
-                )  # fmt: skip
-                told.append(f"{method} lowers {low} and raises {high}.")
-    return told
+            lowered, raised = (
+                [c for c in pair if _moved(first[c], cells[c]) == way] for way in (-1, 1)
+            )
+            if lowered and raised:
+                sentences.append(f"{method} lowers {lowered[0]} and raises {raised[0]}.")
+    return sentences
+
+
+def _moved(before: Cell, after: Cell) -> int:
+    """−1 where the size of a gap fell, 1 where it rose, 0 where that may be chance.
+
+    Examples:
+        >>> _moved(Cell(value=-5.0, spread=0.1), Cell(value=-3.0, spread=0.2))
+        -1
+        >>> _moved(Cell(value=0.06, spread=0.08), Cell(value=0.18, spread=0.08))
+        0
+    """
+    if None in (before.value, after.value, before.spread, after.spread):
+        return 0
+    change = abs(after.value or 0.0) - abs(before.value or 0.0)
+    if abs(change) <= Z * hypot(before.spread or 0.0, after.spread or 0.0):
+        return 0
+    return 1 if change > 0 else -1
 
 
 def count_table(runs: Runs) -> Table:
@@ -279,7 +288,7 @@ def area_table(runs: Runs, main: str, other: str) -> Table:
         rows.append(((method,), both))
     return Table(
         name="table8",
-        title="Comments: area under the curve, with its spread over training runs",
+        title="Comments: area under the curve",
         stub=("method",),
         columns=(main, other),
         rows=rows,
@@ -289,7 +298,7 @@ def area_table(runs: Runs, main: str, other: str) -> Table:
 
 
 def _area(found: Measurement) -> Cell:
-    return Cell(value=found.auc)
+    return found.auc
 
 
 def validity_table(runs: Runs, *, seed: int = 0) -> Table:

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.errors import UsageError, nearest
+from evenhand.models.norms.ratings import Ratings, read_ratings
 from evenhand.papers import fairness_on_the_ground as ground
 from evenhand.papers import social_norm_bias as social
 from evenhand.papers import statistical_and_causal as causal
+from evenhand.papers.norm_words import learn_norms
 from evenhand.papers.runs import run_remedies
 from evenhand.papers.sheets import Reproduction, check_place
 from evenhand.papers.sources import (
@@ -24,6 +26,8 @@ from evenhand.remedies.ledger.task import LedgerSettings
 
 PAPERS = ("p1", "p2", "p3")
 SEEDS = {True: 2, False: 5}
+# A step of the reductions fits all classes again; adversaries are trained once a class and rate.
+QUICK_SETTINGS = LedgerSettings(reductions_iterations=3, adversary_rates=(0.003,))
 Progress = Callable[[float, float], None]
 
 
@@ -33,6 +37,8 @@ def reproduce(
     data: str | Path | Sequence[str | Path] | None = None,
     representation: str | Path | None = None,
     fine_tune: bool = False,
+    ratings: str | Path | None = None,
+    ratings_toward: str = "female",
     quick: bool = False,
     out: str | Path | None = None,
     seed: int = 0,
@@ -47,6 +53,8 @@ def reproduce(
             gender and occupation; by default simulated.
         representation: The local folder of a transformers model, for the rows of BERT.
         fine_tune: Train that folder; else its vectors are used as they are.
+        ratings: For p1, a CSV of people's ratings of words (word, mean), a high one of which
+        ratings_toward: means this group.
         quick: Fewer rows and seeds: minutes on two cores.
         out: The folder to write to; the paper's own folder is made in it.
         seed: Seed of everything drawn.
@@ -65,14 +73,20 @@ def reproduce(
     began = time.perf_counter()
     files = [] if data is None else [data] if isinstance(data, str | Path) else list(data)
     if out is not None:
-        check_place(paper, out, files)
+        check_place(paper, out, [*files, *([] if representation is None else [representation])])
+    if ratings is not None and paper != "p1":
+        raise UsageError("Ratings of words (--ratings) are for paper 1. Leave them out.")
     if paper == "p3":
         made = _ground(files, representation, quick=quick, seed=seed)
     else:
         folder = None if representation is None else Path(representation)
         encoding = Encoding(folder=folder, fine_tune=fine_tune)
-        make = _norms if paper == "p1" else _statistical
-        made = make(files, encoding, quick=quick, seed=seed, progress=progress)
+        told: dict[str, Any] = {"quick": quick, "seed": seed, "progress": progress}
+        if paper == "p1":
+            rated = None if ratings is None else read_ratings(ratings, toward=ratings_toward)
+            made = _norms(files, encoding, ratings=rated, **told)
+        else:
+            made = _statistical(files, encoding, **told)
     made = replace(made, seconds=time.perf_counter() - began)
     if out is not None:
         made.write(out)
@@ -112,14 +126,28 @@ def _statistical(
     return Reproduction(
         paper="p2",
         title=causal.TITLE,
-        data=f"{people.words}; {about.words}. {SEEDS[quick]} training sets each.",
-        parts=causal.reproduce_statistical(runs[0], runs[1], main=main, other=other, same_data=own),
+        data=f"{people.words}; {about.words}. {SEEDS[quick]} training sets each."
+        f"{_notes(people)}{_notes(about)}",
+        parts=causal.reproduce_statistical(
+            runs[0],
+            runs[1],
+            main=main,
+            other=other,
+            same_data=own,
+            agreement=about.agreement,
+        ),
         same_data=own,
     )
 
 
 def _norms(
-    files: Sequence[Any], encoding: Encoding, *, quick: bool, seed: int, progress: Progress | None
+    files: Sequence[Any],
+    encoding: Encoding,
+    *,
+    ratings: Ratings | None,
+    quick: bool,
+    seed: int,
+    progress: Progress | None,
 ) -> Reproduction:
     people = _source(files, "biographies", keep_first=False, quick=quick, seed=seed)
     prepared = encoding.prepare(people, setting="scrubbed", seed=seed)
@@ -130,20 +158,21 @@ def _norms(
         social.wanted(encoder),
         seeds=SEEDS[quick],
         seed=seed,
-        # Every step of the reductions fits all classes again.
-        settings=LedgerSettings(reductions_iterations=3 if quick else 10),
+        settings=QUICK_SETTINGS if quick else LedgerSettings(),
         progress=progress,
     )
     return Reproduction(
         paper="p1",
         title=social.TITLE,
-        data=f"{people.words}; pronouns, titles and names removed. {SEEDS[quick]} training sets.",
+        data=f"{people.words}; pronouns, titles and names removed. {SEEDS[quick]} training sets."
+        f"{_notes(people)}",
         parts=social.reproduce_norms(
             runs,
-            social.learn_norms(texts, seed=seed),
+            learn_norms(texts, seed=seed),
             encoder=encoder,
             planted=people.planted,
             same_data=people.own,
+            ratings=ratings,
             seed=seed,
         ),
         same_data=people.own,
@@ -157,6 +186,11 @@ def _source(files: Sequence[Any], kind: str, *, keep_first: bool, quick: bool, s
         return read_source(there, kind=kind, keep_first=keep_first, seed=seed)
     make = simulated_comments if kind == "comments" else simulated_biographies
     return make(quick=quick, seed=seed)
+
+
+def _notes(source: Source) -> str:
+    """What was left out of the rows, after what they are."""
+    return "".join(f" {note}" for note in source.rows.notes)
 
 
 def _in_all(progress: Progress | None, total: int) -> Progress | None:

@@ -17,11 +17,12 @@ from evenhand.lenses.rows import Options, Rows
 from evenhand.lenses.statistical import lens as statistical
 from evenhand.papers.sheets import Cell
 from evenhand.remedies.ledger.compare import lacking, trained_together
-from evenhand.remedies.ledger.measures import decided_rows, outcome
+from evenhand.remedies.ledger.measures import Outcome, decided_rows, outcome
 from evenhand.remedies.ledger.registry import REMEDIES
 from evenhand.remedies.ledger.task import Fitted, LedgerSettings, Task
 from evenhand.remedies.ledger.texts import LedgerTexts
 from evenhand.remedies.thresholds import GroupThresholds
+from evenhand.stats.auc import delong, sorted_placements
 from evenhand.stats.estimate import FloatArray
 from evenhand.stats.rates import rate
 from evenhand.stats.spread import gap_variance, root_mean_square
@@ -38,16 +39,18 @@ class Measurement:
 
     `rows` are those of all lenses; `rest_accuracy` the mean over classes of deciding each against
     its rest, `rest_gap` the root mean square of true positive gaps so decided, with its interval;
-    `fitted_gap` the same where cuts by group are fitted on the test rows themselves.
+    `fitted_gap` the same where cuts by group are fitted on the test rows themselves. `balanced`
+    is the mean over classes of true positive rates, `auc` that of areas under the curve.
     """
 
     rows: Rows
     accuracy: Cell
-    rest_accuracy: float
+    rest_accuracy: Cell
+    balanced: Cell
     rest_gap: Cell
     fitted_gap: Cell
-    auc: float
-    own: FloatArray
+    auc: Cell
+    outcome: Outcome
     fitted: Fitted
 
     def cell(self, measure: str, **keys: Any) -> Cell:
@@ -247,13 +250,52 @@ def measure_fitted(task: Task, fitted: Fitted) -> Measurement:
     return Measurement(
         rows=Rows.concatenate(parts),
         accuracy=Cell(value=whole.value, low=whole.low, high=whole.high, n=truth.size),
-        rest_accuracy=float(right.mean()),
+        rest_accuracy=_mean_of_rows(right.mean(axis=1)),
+        balanced=_balanced(found.decided, truth),
         rest_gap=_rest_gap(accepted, truth, group),
         fitted_gap=_rest_gap(cuts.accepted_scores(scores, group=group), truth, group),
-        auc=found.auc,
-        own=found.own,
+        auc=_area(scores, truth, mean=found.auc),
+        outcome=found,
         fitted=fitted,
     )
+
+
+def _mean_of_rows(shares: FloatArray) -> Cell:
+    """The mean of one number a row, with its normal interval."""
+    value, n = float(shares.mean()), shares.size
+    half = Z * float(shares.std(ddof=1)) / np.sqrt(n) if n > 1 else float("nan")
+    if not np.isfinite(half):
+        return Cell(value=value, n=n)
+    return Cell(value=value, low=max(0.0, value - half), high=min(1.0, value + half), n=n)
+
+
+def _balanced(decided: Any, truth: Any) -> Cell:
+    """Mean of the true positive rates of all classes, each of which varies by its own rows."""
+    rates, errors = [], []
+    for c in np.unique(truth[truth >= 0]):
+        right = decided[truth == c] == c
+        rates.append(float(right.mean()))
+        errors.append(rates[-1] * (1 - rates[-1]) / max(right.size - 1, 1))
+    value, half = float(np.mean(rates)), Z * float(np.sqrt(np.sum(errors))) / len(rates)
+    return Cell(value=value, low=max(0.0, value - half), high=min(1.0, value + half), n=len(rates))
+
+
+def _area(scores: FloatArray, truth: Any, *, mean: float) -> Cell:
+    """Area under the curve of two classes with DeLong's interval; of more, the mean alone."""
+    if scores.shape[1] != 2:
+        return Cell(value=mean, n=scores.shape[1])
+    known = truth >= 0
+    cell = truth[known].astype(np.int64)
+    placed, squares = sorted_placements(scores[known, 1], cell, lines=1)
+    area = delong(
+        int((cell == 1).sum()),
+        int((cell == 0).sum()),
+        placement=placed[1],
+        placement_squares=squares[1],
+        negative_placement_squares=squares[0],
+    )
+    low, high = area.interval(z=Z)
+    return Cell(value=float(area.value), low=float(low), high=float(high), n=int(cell.size))
 
 
 def _rest_gap(accepted: FloatArray, truth: Any, group: Any) -> Cell:

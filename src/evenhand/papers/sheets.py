@@ -23,7 +23,10 @@ SAME_DATA = "The data are the paper's, so the numbers themselves can be compared
 OTHER_DATA = (
     "The data are not the paper's, so only signs and order are compared with what it prints."
 )
-MOST_LEGEND = 6
+KEY = (
+    "Under a number of ours stand its 95 % interval and what the paper prints in its place; ± is "
+    "the standard deviation over training sets."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,6 +273,7 @@ class Reproduction:
     def _page(self, pictures: Mapping[str, list[str]]) -> str:
         body = [f"<h1>{escape(self.title)}</h1>", _paragraph(self.data)]
         body.append(_paragraph(SAME_DATA if self.same_data else OTHER_DATA))
+        body.append(_paragraph(KEY))
         items = (f'<li><a href="#{p.name}">{_called(p.name)}</a> {escape(p.title)}</li>'
                  for p in self.parts)  # fmt: skip
         body.append(f"<nav><ul>{''.join(items)}</ul></nav>")
@@ -283,7 +287,7 @@ class Reproduction:
             else:
                 body.append(_figure_html(each, pictures.get(each.name, [])))
             if not isinstance(each, Absent):
-                body.append(f'<p class="files"><a href="{each.name}.csv">CSV</a></p>')
+                body.append(_links(each, drawn=each.name in pictures))
             body.append("</section>")
         return _PAGE.format(title=escape(self.title), body="\n".join(body))
 
@@ -326,40 +330,62 @@ def _table_markdown(table: Table) -> str:
 
 
 def _table_html(table: Table) -> str:
-    heading, lines = table.lines()
+    """The paper's own columns; under each number its interval and what the paper prints there."""
+    heading = (*table.stub, *table.columns)
     head = "".join(f'<th scope="col">{escape(each)}</th>' for each in heading)
     rows = []
-    for line in lines:
-        stub = "".join(f'<th scope="row">{escape(each)}</th>' for each in line[: len(table.stub)])
-        cells = "".join(f"<td>{escape(each)}</td>" for each in line[len(table.stub) :])
-        rows.append(f"<tr>{stub}{cells}</tr>")
-    told = table.comparison()
-    notes = "".join(_paragraph(each) for each in [*table.notes, *told])
+    for labels, cells in table.rows:
+        stub = "".join(f'<th scope="row">{escape(each)}</th>' for each in labels)
+        held = "".join(
+            _cell_html(cells.get(column, Cell()), table.digits.get(column, 2))
+            for column in table.columns
+        )
+        rows.append(f"<tr>{stub}{held}</tr>")
+    notes = "".join(_paragraph(each) for each in [*table.notes, *table.comparison()])
     return (
         f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}'
         f"</tbody></table></div>{notes}"
     )
 
 
+def _cell_html(cell: Cell, digits: int) -> str:
+    value, bracket, interval = cell.text(digits).partition(" [")
+    lines = [escape(value)]
+    if bracket:
+        lines.append(f"<small>[{escape(interval)}</small>")
+    if cell.printed is not None:
+        lines.append(f"<small>printed {escape(cell.printed_text(digits))}</small>")
+    return f"<td>{''.join(lines)}</td>"
+
+
 def _figure_html(figure: Figure, drawn: Sequence[str]) -> str:
     pictures = "".join(f'<div class="panel">{svg}</div>' for svg in drawn)
-    legend = "".join(f"<li>{escape(each)}</li>" for each in figure.legend)
+    # A picture names its own marks.
+    legend = "" if drawn else "".join(f"<li>{escape(each)}</li>" for each in figure.legend)
     rows = "".join(
         "<tr>" + "".join(f"<td>{escape(_plain(v))}</td>" for v in row) + "</tr>"
         for row in figure.rows
     )
     head = "".join(f'<th scope="col">{escape(each)}</th>' for each in figure.columns)
-    links = "".join(
-        f'<a href="{name}.svg">SVG</a> <a href="{name}.pdf">PDF</a> ' for name in _panels(figure)
-    )
     return (
-        f"<figure>{pictures}<figcaption>{escape(figure.read)}</figcaption></figure>"
+        f'<figure><div class="panels">{pictures}</div>'
+        f"<figcaption>{escape(figure.read)}</figcaption></figure>"
         + (f"<ul>{legend}</ul>" if legend else "")
         + "".join(_paragraph(note) for note in figure.notes)
         + f"<details><summary>Show the numbers</summary><div class='wide'><table><thead><tr>{head}"
         f"</tr></thead><tbody>{rows}</tbody></table></div></details>"
-        + (f'<p class="files">{links}</p>' if drawn else "")
     )
+
+
+def _links(part: Table | Figure, *, drawn: bool) -> str:
+    """Links to the files of a part."""
+    names = [f"{part.name}.csv"]
+    if isinstance(part, Table):
+        names.append(f"{part.name}.md")
+    elif drawn:
+        names += [f"{panel}.{ending}" for panel in _panels(part) for ending in ("svg", "pdf")]
+    links = " · ".join(f'<a href="{name}">{name}</a>' for name in names)
+    return f'<p class="files">{links}</p>'
 
 
 def _plain(value: Any) -> str:
@@ -409,8 +435,11 @@ body{{font:16px/1.5 system-ui,sans-serif;color:#15181e;background:#fff;max-width
 margin:0 auto;padding:1.5rem}}h2{{margin-top:2.5rem}}
 table{{border-collapse:collapse;font-size:.9rem}}
 th,td{{padding:.25rem .6rem;border-bottom:1px solid #e3e6ea;text-align:left;white-space:nowrap}}
-td{{font-variant-numeric:tabular-nums}}.wide{{overflow-x:auto}}figure{{margin:0}}
-.panel svg{{max-width:100%;height:auto}}figcaption,.files{{color:#4b5261}}
+td,th{{vertical-align:top}}td{{font-variant-numeric:tabular-nums}}
+td small{{display:block;color:#4b5261}}.wide{{overflow-x:auto}}figure{{margin:0}}
+.panels{{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(30rem,100%),1fr));
+gap:1rem}}.panel svg{{max-width:100%;height:auto}}figcaption,.files{{color:#4b5261}}
+.files{{font-size:.85rem;overflow-wrap:anywhere}}
 </style></head><body><main>
 {body}
 </main></body></html>

@@ -8,12 +8,12 @@ from typing import Any
 import polars as pl
 
 from evenhand.datasets.biasbios import read_biasbios
-from evenhand.datasets.civil_comments import read_civil_comments
+from evenhand.datasets.civil_comments import civil_comments_rules, read_civil_comments
 from evenhand.errors import DataError, UsageError
 from evenhand.papers.runs import REFERENCE
 from evenhand.remedies.ledger.rows import LedgerRows, join_rows, read_people, two_parts
 from evenhand.remedies.ledger.texts import LedgerTexts, prepare_texts
-from evenhand.simulate.biographies import Occupation, biographies, occupations
+from evenhand.simulate.biographies import Occupation, annotate_gender, biographies, occupations
 
 TEST_SHARE = 0.25
 # Names that the column of occupations goes by, and the fewest people of each gender in one.
@@ -36,12 +36,16 @@ COMMENTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Rows with texts, what they are in words, whether they are the paper's own or simulated."""
+    """Rows with texts, what they are in words, whether they are the paper's own or simulated.
+
+    `agreement` is how far annotators agree on the gender of each text, where there are any.
+    """
 
     rows: LedgerRows
     words: str
     own: bool
     planted: bool = False
+    agreement: Mapping[str, float] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,24 +93,38 @@ def simulated_comments(*, quick: bool, seed: int) -> Source:
     """Comments that are toxic or not, about women and men."""
     n = QUICK[1] if quick else FULL[1]
     made = biographies(n, occupations=COMMENTS, leak="class_words", strength=4.0, seed=seed + 1)
+    seen = annotate_gender(made.frame["gender"].to_list(), seed=seed + 2)
+    toxicity = pl.when(pl.col("title") == "toxic").then(1.0).otherwise(0.0)
+    frame = pl.concat([made.frame.drop("gender"), seen], how="horizontal")
+    frame = civil_comments_rules(frame.with_columns(toxicity=toxicity)).filter("kept")
     return Source(
-        rows=ledger_rows(made.frame, truth="title", name=None, seed=seed),
-        words=f"{n:,} simulated comments, toxic or not",
+        rows=ledger_rows(frame, truth="title", name=None, seed=seed),
+        words=f"{len(frame):,} simulated comments, toxic or not, about a gender that most of ten "
+        "simulated annotators see in them",
         own=False,
         planted=True,
+        agreement=_agreement(frame),
     )
+
+
+def _agreement(frame: pl.DataFrame) -> dict[str, float]:
+    """How far the two shares of annotators lie apart, by text; of equal texts the first one's."""
+    apart = frame.select((pl.col("female") - pl.col("male")).abs()).to_series()
+    return dict(zip(reversed(frame["text"].to_list()), reversed(apart.to_list()), strict=True))
 
 
 def read_source(files: Sequence[str | Path], *, kind: str, keep_first: bool, seed: int) -> Source:
     """BiasBios, Civil Comments or a plain CSV of biographies, whichever of these holds them."""
     for path in files:
         folder = Path(path)
+        if not folder.exists():
+            raise DataError(f"'{path}' does not exist.")
         comments = folder.is_dir() and (folder / "train.csv").is_file()
         if kind == "comments" and comments:
             frame = read_civil_comments(folder, seed=seed)
             words = f"{len(frame):,} comments of Civil Comments ({folder})"
             rows = ledger_rows(frame, truth="truth", name=None, split="split", seed=seed)
-            return Source(rows=rows, words=words, own=True)
+            return Source(rows=rows, words=words, own=True, agreement=_agreement(frame))
         if kind == "biographies" and folder.suffix == ".csv":
             return _plain_table(folder, seed=seed)
         if kind == "biographies" and not comments:
@@ -157,8 +175,17 @@ def ledger_rows(
     name: str | None = "name",
     split: str | None = None,
 ) -> LedgerRows:
-    """The rows of a frame as the ledger deals them out; women are compared with men."""
+    """The rows of a frame as the ledger deals them out; women are compared with men.
+
+    Public splits have some texts on both sides: those to train on go.
+    """
     columns: Mapping[str, Any] = {"truth": truth, "group": "gender", "text": "text", "name": name}
     people = read_people(frame, split=split, **columns)
-    parts = two_parts(people, split=split, test_share=TEST_SHARE, seed=seed)
-    return join_rows(*parts, seed=seed, reference=REFERENCE)
+    train, test = two_parts(people, split=split, test_share=TEST_SHARE, seed=seed)
+    held = set(test.texts)
+    apart = [row for row, text in enumerate(train.texts) if text not in held]
+    if len(apart) < len(train):
+        shared = len(train) - len(apart)
+        train = train.take(apart)
+        train.left_out["the same text is among the test rows"] = shared
+    return join_rows(train, test, seed=seed, reference=REFERENCE)

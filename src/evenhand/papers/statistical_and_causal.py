@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.models.words import trace_token_weights
+from evenhand.papers.agreement import Agreement, agreement_figure, agreement_gaps
 from evenhand.papers.gap_tables import (
     BIOGRAPHIES,
     COMMENTS,
@@ -28,21 +29,34 @@ from evenhand.papers.gap_tables import (
     strategy_table,
     validity_table,
 )
-from evenhand.papers.runs import FOCAL, REFERENCE, Runs, Z
-from evenhand.papers.sheets import Absent, Figure, Part
+from evenhand.papers.printed import interval_words, printed_gaps, rank_words
+from evenhand.papers.runs import FOCAL, REFERENCE, Runs
+from evenhand.papers.sheets import Figure, Part
 from evenhand.remedies.ledger.task import Task
 from evenhand.report.palette import SERIES, SERIES_SHAPES
-from evenhand.stats.ranks import bonett_wright, spearman
+from evenhand.stats.ranks import spearman
 
 TITLE = "Addressing Both Statistical and Causal Gender Fairness in NLP Models"
 FEMALE_WORDS = ("she", "her", "hers", "herself", "mrs", "ms")
 MALE_WORDS = ("he", "his", "him", "himself", "mr")
 SWEEP, ONE_SIDED = (-3, -2, -1, 0, 1, 2, 3), (1, 2, 3, 4, 5)
-# Root mean squares × 100 at w = −3 … 3, from the public notebook (Figure 3).
+# Root mean squares × 100 from the public notebook: at w = −3 … 3 of all words (Figure 3), and at
+# 1 … 5 of one gender's (Figure 12).
 FIGURE_3 = {
     "SG": (17.83, 17.18, 9.83, 9.83, 14.01, 18.04, 22.01),
     "CG": (17.82, 16.80, 5.80, 0.0, 5.55, 10.16, 14.88),
 }
+FIGURE_12 = {
+    "female": {
+        "SG": (14.01, 15.64, 18.14, 20.99, 24.30),
+        "CG": (5.55, 8.02, 11.11, 14.06, 17.28),
+    },
+    "male": {
+        "SG": (14.01, 16.51, 18.49, 20.48, 23.44),
+        "CG": (5.55, 8.15, 10.83, 13.42, 16.48),
+    },
+}
+GAPS_OF = {"SG": "", "CG": "counterfactual_"}
 
 
 def wanted(main: str, other: str) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
@@ -53,14 +67,22 @@ def wanted(main: str, other: str) -> tuple[dict[str, list[str]], dict[str, list[
 
 
 def reproduce_statistical(
-    people: Runs, comments: Runs, *, main: str, other: str, same_data: bool
+    people: Runs,
+    comments: Runs,
+    *,
+    main: str,
+    other: str,
+    same_data: bool,
+    agreement: Agreement | None = None,
 ) -> list[Part]:
     """Every table and figure that the method defines, in the paper's order.
 
-    `main` is the representation in the place of the paper's first model, `other` in that of its
-    second.
+    `main` stands in the place of BERT for comments and of ALBERT for biographies, the models that
+    the paper prints numbers of, `other` in that of the other one. `agreement` is how far
+    annotators agree on the gender of each comment.
     """
-    parts: list[Part] = [
+    true, false = "true_positive_rate_gap", "false_positive_rate_gap"
+    return [
         gap_table("table1", comments, main, TABLE_1, same_data=same_data),
         count_table(comments),
         size_table("table3", people, main, TABLE_3, same_data=same_data),
@@ -71,28 +93,19 @@ def reproduce_statistical(
         area_table(comments, main, other),
         validity_table(people),
         method_scatter(comments, main),
-        class_scatter("figure2", people, main, "true_positive_rate_gap"),
+        class_scatter("figure2", people, {"ALBERT": main}, true),
         sweep_figure(people),
-        strip_figure("figure4", people, main, "true_positive_rate_gap"),
-        strip_figure("figure5", people, other, "true_positive_rate_gap"),
+        strip_figure("figure4", people, {"BERT": other}, true),
+        strip_figure("figure5", people, {"ALBERT": main}, true),
         people_figure(people),
-        Absent(
-            name="figure7",
-            title="Agreement of the annotators on gender",
-            reason="The texts have no annotators; Civil Comments does (columns female and male).",
-        ),
-        class_scatter("figure8", people, other, "true_positive_rate_gap"),
-        class_scatter("figure9", people, main, "false_positive_rate_gap", second=other),
-        strip_figure("figure10", people, main, "false_positive_rate_gap"),
+        agreement_figure(comments, agreement),
+        class_scatter("figure8", people, {"BERT": other}, true),
+        class_scatter("figure9", people, {"ALBERT": main, "BERT": other}, false),
+        strip_figure("figure10", people, {"ALBERT": main, "BERT": other}, false),
         share_figure(people, main),
         one_sided_figure(people),
-        Absent(
-            name="figure13",
-            title="Gap by agreement of the annotators",
-            reason="The texts have no annotators; Civil Comments does (columns female and male).",
-        ),
+        agreement_gaps(comments, main, agreement),
     ]
-    return parts
 
 
 def method_scatter(runs: Runs, representation: str) -> Figure:
@@ -121,38 +134,62 @@ def method_scatter(runs: Runs, representation: str) -> Figure:
     )  # fmt: skip
 
 
-def class_scatter(
-    name: str, runs: Runs, representation: str, measure: str, *, second: str | None = None
-) -> Figure:
-    """Figures 2, 8 and 9: statistical against counterfactual gap of every occupation."""
+def class_scatter(name: str, runs: Runs, places: Mapping[str, str], measure: str) -> Figure:
+    """Figures 2, 8 and 9: statistical against counterfactual gap of every occupation.
+
+    `places` has the representation in the place of each of the paper's models.
+    """
     charts, rows, told = [], [], []
-    kinds = {"same sign": (SERIES[0], SERIES_SHAPES[0]), "opposite": (SERIES[1], SERIES_SHAPES[3])}
-    for where in [representation, *([second] if second else [])]:
-        sg, cg = (
-            _class_means(runs, where, "baseline", f"{kind}{measure}")
-            for kind in ("", "counterfactual_")
-        )
-        points = []
-        for title in sorted(set(sg) & set(cg)):
-            kind = "opposite" if sg[title] * cg[title] < 0 else "same sign"
-            points.append({"x": sg[title], "y": cg[title], "name": title, "kind": kind,
-                           "tip": f"{title}: SG {sg[title]:.2f}, CG {cg[title]:.2f}"})  # fmt: skip
-            rows.append([where, title, sg[title], cg[title]])
-        opposite = sum(point["kind"] == "opposite" for point in points)
-        told.append(f"{where}: {opposite} of {len(points)} occupations have opposite signs.")
-        charts.append({"kind": "scatter", "points": points, "kinds": kinds, "diagonal": True,
-                       "x_axis": f"SG × 100, {where}", "y_axis": "CG × 100",
-                       "x_zero": 0, "y_zero": 0})  # fmt: skip
+    published = [printed_gaps(name, "Normal", gap) for gap in GAPS_OF]
+    for model, where in places.items():
+        ours = [
+            _class_means(runs, where, "baseline", f"{kind}{measure}") for kind in GAPS_OF.values()
+        ]
+        told.append(f"{where}: {_opposite(*ours)}")
+        charts.append(_opposed(*ours, words=f"{where} in the place of {model}"))
+        for title in sorted(set(ours[0]) & set(ours[1])):
+            printed = [held.get(title) for held in published] if model == "ALBERT" else [None, None]
+            rows.append([where, title, ours[0][title], ours[1][title], *printed])
+        if published[0] and model == "ALBERT":
+            told.append(f"Printed: {_opposite(*published)}")
+            told += [
+                f"{gap} against the printed: {rank_words(mine, theirs)}."
+                for gap, mine, theirs in zip(GAPS_OF, ours, published, strict=True)
+            ]
+            charts.append(_opposed(*published, words=f"printed, {model}"))
     rate = "true" if measure.startswith("true") else "false"
     return Figure(
         name=name,
         title=f"Statistical against counterfactual {rate} positive gap × 100 of every occupation",
         charts=charts,
-        columns=("representation", "occupation", "SG", "CG"),
+        columns=("representation", "occupation", "SG", "CG", "SG printed", "CG printed"),
         rows=rows,
         read=f"On the dashed line both gaps are alike. {' '.join(told)}",
-        legend=list(kinds),
+        legend=["same sign", "opposite"],
     )
+
+
+def _opposed(sg: Mapping[str, float], cg: Mapping[str, float], *, words: str) -> dict[str, Any]:
+    """One panel: occupations by both gaps, those of opposite signs with a mark of their own."""
+    kinds = {"same sign": (SERIES[0], SERIES_SHAPES[0]), "opposite": (SERIES[1], SERIES_SHAPES[3])}
+    points = [
+        {
+            "x": sg[title],
+            "y": cg[title],
+            "name": title,
+            "kind": "opposite" if sg[title] * cg[title] < 0 else "same sign",
+            "tip": f"{title}: SG {sg[title]:.2f}, CG {cg[title]:.2f}",
+        }
+        for title in sorted(set(sg) & set(cg))
+    ]
+    return {"kind": "scatter", "points": points, "kinds": kinds, "diagonal": True, "x_zero": 0,
+            "y_zero": 0, "x_axis": f"SG × 100, {words}", "y_axis": "CG × 100"}  # fmt: skip
+
+
+def _opposite(sg: Mapping[str, float], cg: Mapping[str, float]) -> str:
+    titles = set(sg) & set(cg)
+    found = sum(sg[title] * cg[title] < 0 for title in titles)
+    return f"{found} of {len(titles)} occupations have opposite signs."
 
 
 def _class_means(runs: Runs, representation: str, remedy: str, measure: str) -> dict[str, float]:
@@ -165,29 +202,45 @@ def _class_means(runs: Runs, representation: str, remedy: str, measure: str) -> 
     return {title: float(np.mean(values)) for title, values in held.items()}
 
 
-def strip_figure(name: str, runs: Runs, representation: str, measure: str) -> Figure:
+def strip_figure(name: str, runs: Runs, places: Mapping[str, str], measure: str) -> Figure:
     """Figures 4, 5 and 10: one mark an occupation for each method, both kinds of gap."""
-    charts, rows = [], []
-    for kind, words in (("", "SG"), ("counterfactual_", "CG")):
-        marks = []
-        for method, remedy in BIOGRAPHIES.items():
-            for title, value in _class_means(
-                runs, representation, remedy, f"{kind}{measure}"
-            ).items():
-                marks.append({"line": method, "value": value, "followed": None,
-                              "tip": f"{method}, {title}: {value:.2f}"})  # fmt: skip
-                rows.append([words, method, title, value])
-        charts.append({"kind": "strips", "rows": marks, "followed": [], "axis": f"{words} × 100"})
+    charts, rows, told = [], [], []
+    for model, where in places.items():
+        for gap, kind in GAPS_OF.items():
+            ours, printed = [], []
+            for method, remedy in BIOGRAPHIES.items():
+                held = _class_means(runs, where, remedy, f"{kind}{measure}")
+                theirs = printed_gaps(name, method, gap) if model == "ALBERT" else {}
+                ours += _ticks(method, held)
+                printed += _ticks(method, theirs)
+                rows += [
+                    [where, gap, method, title, value, theirs.get(title)]
+                    for title, value in held.items()
+                ]
+                if method == "Normal" and theirs:
+                    told.append(f"{gap} of Normal: {rank_words(held, theirs)}.")
+            words = f"{gap} × 100, {where} in the place of {model}"
+            charts.append({"kind": "strips", "rows": ours, "followed": [], "axis": words})
+            if printed:
+                words = f"{gap} × 100, printed, {model}"
+                charts.append({"kind": "strips", "rows": printed, "followed": [], "axis": words})
     rate = "true" if measure.startswith("true") else "false"
+    against = f" Occupations against the printed ones. {' '.join(told)}" if told else ""
     return Figure(
         name=name,
-        title=f"{rate.capitalize()} positive gaps × 100 of every occupation by method, "
-        f"{representation}",
+        title=f"{rate.capitalize()} positive gaps × 100 of every occupation by method",
         charts=charts,
-        columns=("gap", "method", "occupation", "value"),
+        columns=("representation", "gap", "method", "occupation", "value", "printed"),
         rows=rows,
-        read="One line an occupation, first statistical, then counterfactual gaps.",
+        read=f"One line an occupation, statistical and counterfactual gaps.{against}",
     )
+
+
+def _ticks(method: str, gaps: Mapping[str, float]) -> list[dict[str, Any]]:
+    return [
+        {"line": method, "value": value, "followed": None, "tip": f"{method}, {title}: {value:.2f}"}
+        for title, value in gaps.items()
+    ]
 
 
 def people_figure(runs: Runs) -> Figure:
@@ -254,12 +307,8 @@ def _rank_correlation(share: Mapping[str, float], gaps: Mapping[str, float]) -> 
     titles = [title for title in gaps if title in share]
     if len(titles) < 4:
         return "undefined"
-    x, y = ([held[title] for title in titles] for held in (share, gaps))
-    r = float(spearman(x, y))
-    if not np.isfinite(r):
-        return "undefined"
-    low, high = bonett_wright(r, len(titles), z=Z)
-    return f"{r:.2f} [{float(low):.2f}, {float(high):.2f}]"
+    r = float(spearman(*([held[title] for title in titles] for held in (share, gaps))))
+    return interval_words(r, len(titles)) if np.isfinite(r) else "undefined"
 
 
 def _swept(runs: Runs, words: Sequence[str], weights: Sequence[float]) -> list[dict[str, Any]]:
@@ -333,14 +382,16 @@ def one_sided_figure(runs: Runs) -> Figure:
     """Figure 12: the same for one gender's words alone."""
     charts, rows = [], []
     for words, name in ((FEMALE_WORDS, "female"), (MALE_WORDS, "male")):
-        chart, lines = _sweep(runs, words, ONE_SIDED, printed={})
+        printed = FIGURE_12[name]
+        chart, lines = _sweep(runs, words, ONE_SIDED, printed=printed)
         charts.append(chart | {"x_axis": f"weight of the {name} words"})
-        rows += [[name, *line] for line in lines]
+        for gap, weight, *held in lines:
+            rows.append([name, gap, weight, *held, printed[gap][ONE_SIDED.index(int(weight))]])
     return Figure(
         name="figure12",
         title="Bag of words: gaps as the weights of one gender's words are multiplied",
         charts=charts,
-        columns=("words", "gap", "weight", "value", "low", "high"),
+        columns=("words", "gap", "weight", "value", "low", "high", "printed"),
         rows=rows,
         read="First the female words, then the male ones.",
         legend=["SG", "CG"],

@@ -4,6 +4,7 @@ Every chart says by shape or by words what it says by colour. Legends stand in t
 the chart, so that they can be read and enlarged as text.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -199,7 +200,8 @@ def scatter(chart: Mapping[str, Any], width: int) -> Spec:
             "type": "quantitative",
             "title": wrapped(chart[f"{axis}_axis"], width),
             "axis": number_axis(chart.get(f"{axis}_format", "~f"))
-            | {"tickCount": 6 if axis == "y" or width > NARROW else 4},
+            | {"tickCount": 6 if axis == "y" or width > NARROW else 4}
+            | _named_ticks(chart.get(f"{axis}_ticks")),
             "scale": {"domain": ends[axis], "nice": False, "zero": False},
         }
         for axis in ("x", "y")
@@ -244,6 +246,14 @@ def scatter(chart: Mapping[str, Any], width: int) -> Spec:
     height = 300 if width > NARROW else 270
     layers += _point_names(points, x, y, (width - 78.0, float(height)), most)
     return framed(points, layers, width, height=height)
+
+
+def _named_ticks(ticks: Mapping[float, str] | None) -> Spec:
+    """Ticks at these places alone, with these words."""
+    if not ticks:
+        return {}
+    words = json.dumps({f"{place:g}": word for place, word in ticks.items()})
+    return {"values": list(ticks), "labelExpr": f"{words}[datum.value]"}
 
 
 def _ends(chart: Mapping[str, Any], points: Sequence[Spec], axis: str) -> list[float]:
