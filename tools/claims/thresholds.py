@@ -18,13 +18,14 @@ from evenhand.stats.thresholds.histogram import (
     score_histogram,
 )
 from evenhand.stats.thresholds.implied import (
+    DiscreteMargins,
     ImpliedThresholds,
     cost_ratio_gap,
     discrete_margins,
     implied_thresholds,
 )
 from evenhand.stats.thresholds.local import cluster_fit, local_moments, tricube
-from evenhand.stats.thresholds.sets import cost_set, set_ratio
+from evenhand.stats.thresholds.sets import CostSet, make_set, set_ratio
 from evenhand.stats.trend import (
     corrected,
     latent_mean_size,
@@ -100,6 +101,15 @@ def steep_threshold(generator: Generator, repetitions: int, *, steep: float) -> 
     return out
 
 
+def _costs(margins: DiscreteMargins) -> CostSet:
+    return make_set(
+        margins.cost_ratio_low,
+        margins.cost_ratio_high,
+        low=margins.cost_ratio_lowest,
+        high=margins.cost_ratio_highest,
+    )
+
+
 def ratio_of_sets(generator: Generator, repetitions: int) -> Floats:
     """Both ends of the true set of ratios lie within the outer limits."""
     n = np.array([400, 500, 300, 200])
@@ -107,7 +117,7 @@ def ratio_of_sets(generator: Generator, repetitions: int) -> Floats:
     yes = generator.binomial(n, p, (repetitions, 2, 4))
     tables = np.stack([n - yes, yes], axis=-1)
     sets = [
-        cost_set(
+        _costs(
             discrete_margins(
                 ScoreHistogram.of_counts(
                     tables[:, g], positions=[0.1, 0.2, 0.3, 0.6], thresholds=0.25
