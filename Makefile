@@ -11,7 +11,7 @@ PINNED := $(if $(CONSTRAINTS),-c $(CONSTRAINTS))
 export NO_MKDOCS_2_WARNING := 1
 CODE := src tests benchmarks tools docs/examples
 
-.PHONY: install demo test test-heavy test-minimum coverage check format bench simulate docs site lock clean
+.PHONY: install demo test test-heavy test-minimum coverage check format bench bench-spark simulate docs site lock clean
 
 install: $(VENV)/.installed
 $(VENV)/.installed: pyproject.toml
@@ -70,6 +70,10 @@ $(VENV)-bench/.installed: pyproject.toml
 
 bench: $(VENV)-bench/.installed
 	$(VENV)-bench/bin/python benchmarks/run.py
+
+# Spark in local mode on rows that it makes itself, with the plans that ran.
+bench-spark: $(VENV)/.heavy
+	$(BIN)/python benchmarks/spark.py --rows 100000000
 
 # Coverage and error rates of every claim; their table goes to docs/explanation/how-sure.md. A claim
 # that does not hold is marked there, so that the table is written all the same.

@@ -369,8 +369,8 @@ def test_mixed_types(tmp_path: Path) -> None:
 )
 def test_things_that_are_no_table(data: Any, kind: str) -> None:
     told = (
-        f"data of type {kind} is not a table. Give a path, a pandas, Polars, PyArrow, DuckDB or "
-        "Spark table, or a dict of arrays."
+        f"data of type {kind} is not a table. Give a path, a pandas, Polars, PyArrow, DuckDB, "
+        "Spark, Dask or Ibis table, or a dict of arrays."
     )
     refused(UsageError, told, data)
 

@@ -11,10 +11,12 @@ import polars as pl
 import pytest
 
 import evenhand as eh
+from evenhand.errors import DataError
 from evenhand.lenses.measures import counted_rates
 
-EVERY = ["polars", "polars lazy", "pandas", "pandas arrow", "pyarrow", "duckdb"]
-ENGINES = [*EVERY, pytest.param("spark", marks=pytest.mark.heavy)]
+EVERY = ["polars", "polars lazy", "pandas", "pandas arrow", "pyarrow", "pyarrow dataset", "duckdb"]
+HEAVY = ("spark", "dask", "ibis")
+ENGINES = [*EVERY, *(pytest.param(name, marks=pytest.mark.heavy) for name in HEAVY)]
 JOBS = ("clerk", "nurse", "smith")
 
 
@@ -60,6 +62,14 @@ def on(engine: str, table: pl.DataFrame, request: pytest.FixtureRequest) -> Any:
     if engine == "duckdb":
         duckdb = pytest.importorskip("duckdb")
         return duckdb.from_arrow(table.to_arrow())
+    if engine == "pyarrow dataset":
+        return pytest.importorskip("pyarrow.dataset").dataset(table.to_arrow())
+    if engine == "dask":
+        return pytest.importorskip("dask.dataframe").from_pandas(
+            table.to_pandas(use_pyarrow_extension_array=True), npartitions=3
+        )
+    if engine == "ibis":
+        return pytest.importorskip("ibis").memtable(table.to_arrow())
     spark = request.getfixturevalue("spark")
     return spark.createDataFrame(table.rows(), schema=_spark_schema(table))
 
@@ -191,12 +201,18 @@ def on_polars(rule: int) -> eh.Audit:
 def test_strata_clusters_and_wide_scores(engine: str, request: pytest.FixtureRequest) -> None:
     data = on(engine, WIDE, request)
     for place, roles in enumerate(RULES):
+        if engine == "dask" and roles.get("rule") == "argmax":
+            with pytest.raises(DataError, match="Write it to Parquet, or tally its parts"):
+                audited(data, **roles)
+            continue
         ours, polars = audited(data, **roles), on_polars(place)
         assert ours.data["fingerprint"] == polars.data["fingerprint"]
         for column in ("value", "low", "high", "family_low", "family_high", "p"):
             assert np.allclose(
                 ours.rows[column], polars.rows[column], rtol=0, atol=1e-9, equal_nan=True
             )
+    if engine == "dask":
+        return
     decided = [{**row, "picked": JOBS[int(np.argmax(SHARES[i]))]} for i, row in enumerate(ROWS)]
     argmax = audited(data, truth="job", decision=None, rule="argmax")
     check_rates(argmax, decided, JOBS, truth="job", decision="picked")

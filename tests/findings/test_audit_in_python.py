@@ -106,8 +106,8 @@ def test_check_raises_where_something_is_outside() -> None:
         ),
         (
             lambda: eh.audit(FRAME.to_numpy(), **ROLES),
-            "data of type ndarray is not a table. Give a path, a pandas, Polars, PyArrow, DuckDB "
-            "or Spark table, or a dict of arrays.",
+            "data of type ndarray is not a table. Give a path, a pandas, Polars, PyArrow, DuckDB, "
+            "Spark, Dask or Ibis table, or a dict of arrays.",
         ),
     ],
 )

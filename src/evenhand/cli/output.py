@@ -12,6 +12,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from evenhand.decisions.elsewhere import is_address, place_of
 from evenhand.errors import DataError, UsageError
 from evenhand.files import check_writable, write_text
 from evenhand.files.documents import parse_toml
@@ -100,8 +101,8 @@ class Input(Place):
         self.what = what
 
     def places(self, value: str) -> list[str]:
-        """Where this is read from."""
-        return [value]
+        """Where this is read from; an address is no place of this machine."""
+        return [] if is_address(value) else [place_of(value)]
 
 
 class ModelInput(Input):

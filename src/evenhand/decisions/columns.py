@@ -6,7 +6,9 @@ the column's own type, never with how an engine happens to write that value.
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time
+from decimal import Decimal
 from math import isclose
+from numbers import Real
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -215,7 +217,8 @@ def are_amounts(values: Sequence[Any], kind: Any, distinct: int) -> bool:
     """
     if not kind.is_numeric():
         return False
-    if any(value is not None and not float(value).is_integer() for value in set(values)):
+    numbers = [value for value in set(values) if isinstance(value, Real | Decimal)]
+    if any(not float(value).is_integer() for value in numbers):
         return distinct > MOST_FRACTIONS
     # A number of each row's own is a key, which is reported.
     return MOST_CODES < distinct < len(values)

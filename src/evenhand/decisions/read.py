@@ -14,9 +14,11 @@ import narwhals as nw
 import numpy as np
 
 from evenhand.decisions.csv_files import CsvTable, as_kinds, csv_table
+from evenhand.decisions.elsewhere import is_address, is_database, open_addresses, open_database
 from evenhand.decisions.labels import label
 from evenhand.decisions.paths import Files, find_files
 from evenhand.errors import DataError, EvenhandError, MissingExtra, UsageError, nearest
+from evenhand.speech import without_secrets
 from evenhand.stats.estimate import FloatArray
 
 ENGINES = ("polars", "duckdb", "spark")
@@ -70,6 +72,12 @@ def open_table(data: Any, *, engine: str | None = None, spark_master: str = "loc
             f"engine={engine!r} is not an engine.{nearest(str(engine), list(ENGINES))} "
             f"Choose one of {', '.join(ENGINES)}."
         )
+    several = list(data) if isinstance(data, list | tuple) else [data]
+    if several and all(is_address(each) for each in several):
+        return _at_addresses(several, engine=engine or "polars", spark_master=spark_master)
+    if isinstance(data, str | Path) and is_database(data):
+        frame = nw.from_native(open_database(str(data), engine=engine)).lazy()
+        return Table(frame=frame, source=str(data), engine="duckdb")
     if isinstance(data, str | Path):
         return open_files(find_files([data]), engine=engine or "polars", spark_master=spark_master)
     if isinstance(data, list | tuple) and data and all(isinstance(d, str | Path) for d in data):
@@ -98,6 +106,28 @@ def open_files(files: Files, *, engine: str, spark_master: str) -> Table:
     if not columns:
         raise DataError(f"'{files.source}' has no columns. Give a file with a header.")
     return Table(frame=frame, source=files.source, engine=engine, csv=csv, session=session)
+
+
+def _at_addresses(addresses: list[str], *, engine: str, spark_master: str) -> Table:
+    """One table over Parquet in an object store."""
+    source = without_secrets(addresses[0])
+    source = source if len(addresses) == 1 else f"{source} and {len(addresses) - 1} more"
+    session = _spark_session(spark_master) if engine == "spark" else None
+    try:
+        native = open_addresses(addresses, engine=engine, session=session)
+        frame: Frame = nw.from_native(native).lazy()
+        frame.collect_schema()
+    except EvenhandError:
+        raise
+    except ImportError:
+        raise MissingExtra("duckdb", "engine='duckdb'") from None
+    except Exception as error:
+        reason = without_secrets(str(error).strip().partition("\n")[0])[:200].rstrip(".")
+        raise DataError(
+            f"'{source}' cannot be read by {engine}: {reason}. Credentials are taken from the "
+            "environment, as the engine's own documentation says."
+        ) from error
+    return Table(frame=frame, source=source, engine=engine, session=session)
 
 
 def collect_together(frames: Sequence[Frame], *, engine: str) -> list[nw.DataFrame[Any]]:
@@ -138,6 +168,8 @@ def unreadable(source: str, kind: str, error: Exception) -> DataError:
     if any(word in text for word in ("type mismatch", "find column", "schema names differ")):
         reason = reason.partition(", hint:")[0].partition(", consider")[0]
         hint = "Give files with the same columns, each of one type."
+    elif "not supported for" in text:
+        hint = "Write it to Parquet, or tally its parts and audit what they add up to."
     else:
         hint = "It may be damaged, truncated or of another format."
     return DataError(f"'{source}' cannot be read as {label}: {reason.rstrip('.')}. {hint}")
@@ -326,12 +358,20 @@ def _array_column(values: Any) -> Any:
 
 
 def _from_frame(data: Any) -> Table:
+    if any(kind.__module__ == "pyarrow._dataset" for kind in type(data).__mro__):
+        import polars as pl
+
+        return Table(
+            frame=nw.from_native(pl.scan_pyarrow_dataset(data)),
+            source="pyarrow dataset",
+            engine="polars",
+        )
     try:
         frame = nw.from_native(data)
     except TypeError:
         raise UsageError(
             f"data of type {type(data).__name__} is not a table. Give a path, a pandas, Polars, "
-            "PyArrow, DuckDB or Spark table, or a dict of arrays."
+            "PyArrow, DuckDB, Spark, Dask or Ibis table, or a dict of arrays."
         ) from None
     except nw.exceptions.DuplicateError:
         raise DataError("Two columns of the table have one name. Rename one of them.") from None

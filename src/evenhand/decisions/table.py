@@ -257,10 +257,10 @@ and 0.9. For a 75% cut write threshold=0.75.
     ) -> "Question":
         """A grouped aggregation that is not asked yet: rows (`n`) and sums, by keys."""
         table = self.frame if frame is None else frame
-        selected = table.select(
-            *(e.alias(f"key:{k}") for k, e in keys.items()),
-            *(e.alias(f"sum:{k}") for k, e in sums.items()),
-        )
+        named = [e.alias(f"key:{k}") for k, e in keys.items()]
+        named += [e.alias(f"sum:{k}") for k, e in sums.items()]
+        with self.engine_errors():
+            selected = table.select(*named)
         grouped = selected.group_by(*(f"key:{k}" for k in keys)).agg(
             nw.len().alias("n"), *(nw.col(f"sum:{k}").sum() for k in sums)
         )
