@@ -13,7 +13,7 @@ from evenhand.findings.limits import Limit
 from evenhand.simulate.weeks import moderation_weeks
 from evenhand.stats.alarm_lines import change_lines
 from evenhand.stats.sequential import between_upper, change_evidence, gap_so_far, limit_evidence
-from evenhand.watching.screen import Task, judge_all
+from evenhand.watching.screen import StreamTask, judge_all
 from evenhand.watching.streams import Key, Stream, Watched
 from evenhand.watching.verdicts import (
     CHANGE,
@@ -68,7 +68,7 @@ def test_what_is_skipped_changes_no_alarm(seed: int, jump: float) -> None:
 
 def test_many_streams_are_judged_as_each_alone() -> None:
     streams = [drawn(seed, jump=0.2 * (seed == 2), weeks=22) for seed in range(6)]
-    tasks = [Task(stream=one, start=0, since=0, detectors=(CHANGE, LIMIT)) for one in streams]
+    tasks = [StreamTask(stream=one, start=0, since=0, detectors=(CHANGE, LIMIT)) for one in streams]
     together = judge_all(tasks, QUICK, LineBook())
     for one, found in zip(streams, together):
         alone = judge_stream(one, members=6, settings=QUICK)

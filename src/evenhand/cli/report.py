@@ -15,7 +15,6 @@ from evenhand.cli.output import (
     write_output,
 )
 
-KIND = "figures"
 PAGE = "report.html"
 FORMS = {"out": "page"}
 
@@ -32,7 +31,7 @@ FORMS = {"out": "page"}
 @click.option(
     "--cyclonedx", type=OUT, metavar="FILE", help="Write a CycloneDX fairness assessment."
 )
-@click.option("--figures", type=Output(folder=KIND), metavar="FOLDER",
+@click.option("--figures", type=Output(folder="figures"), metavar="FOLDER",
               help="Write every chart as SVG, PNG and PDF in a paper's size.")  # fmt: skip
 @click.option("--form", "forms", multiple=True, type=FormOutput(), metavar="FORM=FILE",
               help="Write a form that the audit filled in, such as ll144=table.html.")  # fmt: skip

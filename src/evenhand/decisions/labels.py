@@ -11,6 +11,22 @@ MISSING = "<missing>"
 REST, OVERALL, SUMMARY = "<rest>", "<overall>", "<summary>"
 # No group may be named so: rows would be taken for those of a comparison, or of no group at all.
 RESERVED = (REST, OVERALL, MISSING)
+_ALL_BUT = "not:"
+
+
+def all_but(name: str) -> str:
+    """The name of all classes but one, where they stand together."""
+    return f"{_ALL_BUT}{name}"
+
+
+def excepted(name: str) -> str | None:
+    """The class that a name leaves out, where it is that of all others; else None.
+
+    Examples:
+        >>> excepted(all_but("nurse")), excepted("nurse")
+        ('nurse', None)
+    """
+    return name.removeprefix(_ALL_BUT) if name.startswith(_ALL_BUT) else None
 
 
 def label(value: Any) -> str | None:

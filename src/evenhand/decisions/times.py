@@ -31,7 +31,7 @@ _UTC = ("UTC", "Etc/UTC", "GMT", "Etc/GMT", "Zulu")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class PeriodSpan:
     """The rows of one period: its number, how many, and the local days of the first and last."""
 
     number: int
@@ -99,7 +99,7 @@ def read_zone(tz: str | None) -> ZoneInfo | None:
 
 def dated(
     decisions: Decisions, *, every: str, tz: str | None = None, latest: date
-) -> tuple[Decisions, list[Span], int]:
+) -> tuple[Decisions, list[PeriodSpan], int]:
     """The rows with a time, with their period and local day; its spans; rows without a time.
 
     Stamps that say their zone, or that are UTC, need `tz`: a day is a local day. Times before
@@ -338,7 +338,7 @@ def _offsets(zone: ZoneInfo, low: int, high: int) -> tuple[int, Sequence[tuple[i
 
 def _spans(
     decisions: Decisions, column: str, *, latest: date, whole: bool
-) -> tuple[list[Span], int]:
+) -> tuple[list[PeriodSpan], int]:
     """The rows of each period, checked; of years alone every row stands for all its days."""
     day = nw.col(DAY)
     found = decisions.collect(
@@ -360,7 +360,7 @@ def _spans(
         first, last = (_EPOCH + timedelta(days=int(at)) for at in (low, high))
         if whole:
             last = date(first.year, 12, 31)
-        spans.append(Span(number=int(number), rows=int(rows), first=first, last=last))
+        spans.append(PeriodSpan(number=int(number), rows=int(rows), first=first, last=last))
     if not spans:
         raise DataError(
             f"time={column!r} has no value in any row of '{decisions.source}'. "

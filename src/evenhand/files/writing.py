@@ -176,7 +176,7 @@ def no_room(why: str) -> UsageError:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class Staged:
     """A folder of this process alone, and the lock that says so."""
 
     folder: Path
@@ -191,7 +191,7 @@ class Stage:
 
 
 @contextmanager
-def staging(place: Path, *, target: Place) -> Iterator[Stage]:
+def staging(place: Path, *, target: Place) -> Iterator[Staged]:
     """A folder of this process alone inside `place`, removed at the end whatever happens.
 
     Before that, what killed runs left in `place` is finished or removed. `target` is how messages
@@ -204,7 +204,7 @@ def staging(place: Path, *, target: Place) -> Iterator[Stage]:
 
 
 @contextmanager
-def _staging(place: Path) -> Iterator[Stage]:
+def _staging(place: Path) -> Iterator[Staged]:
     sweep(place)
     stage = _own_stage(place)
     _STAGES.add(stage.folder)
@@ -242,7 +242,7 @@ def _remove(folder: Path) -> None:
         folder.rmdir()
 
 
-def _own_stage(place: Path) -> Stage:
+def _own_stage(place: Path) -> Staged:
     while True:
         folder = Path(tempfile.mkdtemp(dir=place, prefix=MARK))
         try:
@@ -253,7 +253,7 @@ def _own_stage(place: Path) -> Stage:
             _remove(folder)
             raise
         if lock is not None:
-            stage = Stage(folder=folder, lock=lock)
+            stage = Staged(folder=folder, lock=lock)
             try:
                 stage.note()
             except BaseException:

@@ -34,10 +34,9 @@ from evenhand.findings.sentences.rows import chosen, wanted_rows
 from evenhand.findings.sentences.words import Said, Words
 from evenhand.findings.settle import settle
 from evenhand.lenses.measures import leading_measures, look_up, surely_apart
-from evenhand.lenses.rows import Rows
+from evenhand.lenses.rows import Row, Rows
 from evenhand.lenses.scope import UNTOLD_UNDER
 
-Row = Mapping[str, Any]
 LAYER, POLICY = "implementation", "policy"
 # What the average labeler does, in the place of what all labels together show.
 AVERAGES = ("cost_ratio_ratio_average", "criterion_gap_average", "separation_gap_average")

@@ -3,14 +3,13 @@
 Its sentence is made last, from these fields and the rows they refer to.
 """
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from evenhand.lenses.measures import look_up, nearest_value, surely_apart
+from evenhand.lenses.rows import Row
 from evenhand.speech import number
 
-Row = Mapping[str, Any]
 MORE, LESS, SAME, NONE, UNDEFINED = "more", "less", "same", "none", "undefined"
 PROVEN, NONE_PROVEN = "proven difference", "none proven"
 # Kinds of numbers whose sign, or side of 1, is a direction.

@@ -1,16 +1,15 @@
 """Which row leads its finding, and which finding leads: what is proven and matters goes first."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import inf, isfinite, log
-from typing import Any
 
 from evenhand.findings.limits import CANNOT_TELL, NOT_ASSESSED, OUTSIDE, WITHIN, small_row
 from evenhand.lenses.kinds import NEGATIVE, POSITIVE
 from evenhand.lenses.measures import distance, look_up, nearest_value, surely_apart
+from evenhand.lenses.rows import Row
 from evenhand.lenses.scope import UNTOLD_UNDER
 from evenhand.stats.estimate import critical
 
-Row = Mapping[str, Any]
 Key = tuple[float, ...]
 VERDICTS = (OUTSIDE, CANNOT_TELL, WITHIN, NOT_ASSESSED)
 # Standard errors from which on evidence is as strong as any: what matters more decides then.

@@ -11,12 +11,12 @@ from evenhand.findings.finding import Settle
 from evenhand.findings.limits import CANNOT_TELL
 from evenhand.lenses.kinds import NEGATIVE, POSITIVE, Measure
 from evenhand.lenses.measures import look_up
+from evenhand.lenses.rows import Row
 from evenhand.lenses.scope import UNTOLD_UNDER
 from evenhand.stats import power
 from evenhand.stats.estimate import critical
 from evenhand.stats.spread import implied_moments
 
-Row = Mapping[str, Any]
 # The rows of a lens whose columns equal what is asked; `class_` stands for `class`.
 LookUp = Callable[..., list[Row]]
 

@@ -46,6 +46,8 @@ ASIDES = ("unjudged", "judged_as")
 WORDS = frozenset((*TEXT, "method", "rule", "undefined", "no_interval", "verdict", *ASIDES))
 _HELD = (*COLUMNS, *ASIDES)
 Column = NDArray[Any]
+# One row as a plain mapping, by its columns.
+Row = Mapping[str, Any]
 
 
 class Rows:
@@ -208,19 +210,24 @@ def choose(mask: Any, yes: Any, no: Any = None) -> Column:
     return np.where(where, *sides)
 
 
-def exclusions(reasons: Mapping[str, Any], roles: Roles) -> dict[str, int]:
-    """The reasons that left rows out, with their rows; refused where `missing` is 'error'."""
+def exclusions(
+    reasons: Mapping[str, Any], roles: Roles, *, remarks: Mapping[str, str] | None = None
+) -> dict[str, int]:
+    """The reasons that left rows out, with their rows; refused where `missing` is 'error'.
+
+    `remarks` say of some reasons what the rows are still used for, or what they were left out of.
+    """
     excluded = {reason: int(rows) for reason, rows in reasons.items() if rows}
     if excluded and roles.missing == "error":
         lacks = ", ".join(
-            f"{plural(rows, 'row')} with {reason.split(' (')[0]}"
-            for reason, rows in excluded.items()
+            f"{plural(rows, 'row')} with {reason}" for reason, rows in excluded.items()
         )
         raise DataError(
             f"missing='error' and the data has {lacks}. "
             "Fill them in, or choose missing='drop' or 'group'."
         )
-    return excluded
+    told = {reason: f" ({remark})" for reason, remark in (remarks or {}).items()}
+    return {f"{reason}{told.get(reason, '')}": rows for reason, rows in excluded.items()}
 
 
 @lru_cache(maxsize=64)

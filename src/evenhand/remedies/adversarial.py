@@ -28,7 +28,7 @@ from evenhand.stats.estimate import FloatArray
 Form = Literal["equalised_odds", "demographic_parity"]
 Projection = Literal["whole", "tensor"]
 Layers = list[tuple[NDArray[Any], NDArray[Any]]]
-Watch = Callable[[int, Layers], bool]
+Watcher = Callable[[int, Layers], bool]
 FORMS: tuple[Form, ...] = ("equalised_odds", "demographic_parity")
 PROJECTIONS: tuple[Projection, ...] = ("whole", "tensor")
 DECAY_STEPS = 1000
@@ -232,7 +232,7 @@ class Duel:
         cells: TrainingCells,
         weights: FloatArray,
         start: Layers | None = None,
-        watch: Watch | None = None,
+        watch: Watcher | None = None,
     ) -> None:
         """All epochs; refused where the loss is no longer a number.
 

@@ -26,11 +26,11 @@ from evenhand.remedies.cells import (
 from evenhand.remedies.estimator import class_logits, fit_weighted, fresh
 from evenhand.remedies.reweigh import within_class_weights
 from evenhand.stats.estimate import FloatArray
+from evenhand.stats.ranks import FEWEST_ROWS
 
 # Variance of a slope that its class has too few rows to estimate: it then follows the line.
 UNKNOWN = 1e6
 STEPS = 200
-FEWEST_ROWS = 3  # for a rank correlation
 Reach = Literal["everybody", "likely"]
 REACHES: tuple[Reach, ...] = ("everybody", "likely")
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
 from evenhand.errors import DataError, UsageError
+from evenhand.lenses.scope import HIDDEN_UNDER
 from evenhand.remedies.cells import (
     Codes,
     check_choice,
@@ -34,7 +35,6 @@ from evenhand.stats.thresholds.local import local_fit, local_moments
 Criterion = Literal["true_positive_rate", "implied_threshold"]
 CRITERIA: tuple[Criterion, ...] = ("true_positive_rate", "implied_threshold")
 CANDIDATES = 100
-FEW = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -409,10 +409,12 @@ class GroupThresholds(GroupRemedy):
         n = self.rates_.n
         few = [
             f"{self.classes_[c]} of {self.groups_[g]} ({n[c, g]})"
-            for c, g in np.argwhere((n > 0) & (n < FEW))
+            for c, g in np.argwhere((n > 0) & (n < HIDDEN_UNDER))
         ]
         if few:
-            self.notes_.append(f"Cuts set by fewer than {FEW} positive rows: {several(few)}.")
+            self.notes_.append(
+                f"Cuts set by fewer than {HIDDEN_UNDER} positive rows: {several(few)}."
+            )
 
     def _mirror(self) -> None:
         """Give the other of two classes what the positive one leaves."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evenhand.lenses.measures import look_up
+from evenhand.lenses.rows import Row
 from evenhand.report.blocks import (
     Block,
     axis_form,
@@ -21,7 +22,7 @@ from evenhand.report.blocks import (
 )
 from evenhand.report.labels import short
 from evenhand.report.palette import SERIES, SERIES_SHAPES
-from evenhand.report.view import Row, View
+from evenhand.report.view import View
 from evenhand.speech import opening
 
 MOST_GROUPS = 20

@@ -9,11 +9,10 @@ from typing import Any
 from evenhand.findings.sentences.rows import value_text as row_value
 from evenhand.findings.sentences.words import interval
 from evenhand.lenses.measures import look_up
-from evenhand.lenses.rows import COLUMNS
+from evenhand.lenses.rows import COLUMNS, Row
 from evenhand.report.labels import cell, listed, short
 from evenhand.report.palette import VERDICTS
 from evenhand.report.table import no_interval_text
-from evenhand.report.view import Row
 from evenhand.speech import as_cell, number, percent, plural, times
 
 Block = dict[str, Any]

@@ -8,6 +8,7 @@ from typing import Any
 from evenhand.decisions.labels import REST
 from evenhand.findings.sentences.words import words
 from evenhand.lenses.measures import counted_rates, look_up, rate_family
+from evenhand.lenses.rows import Row
 from evenhand.report.blocks import (
     Block,
     as_csv,
@@ -27,7 +28,7 @@ from evenhand.report.blocks import (
 from evenhand.report.formats import in_markdown
 from evenhand.report.labels import listed, short
 from evenhand.report.palette import SERIES, SERIES_SHAPES
-from evenhand.report.view import Row, View, whole
+from evenhand.report.view import View, whole
 from evenhand.speech import opening, plural
 
 KEYS = ("lens", "measure", "class", "attribute", "group", "reference", "stratum", "labeler", "norm")

@@ -5,13 +5,15 @@ from pathlib import PurePath
 from typing import Any
 
 from evenhand.findings.sentences.verdict import TAGS
+from evenhand.lenses.measures import look_up
+from evenhand.lenses.rows import Row
 from evenhand.report.beside import Beside
 from evenhand.report.blocks import Block, slug, table
 from evenhand.report.labels import cell, listed, short, spoken
 from evenhand.report.outline import Outline, outline
 from evenhand.report.picture import outermost, picture, rate_in_words
 from evenhand.report.rates import Grid, RateCell
-from evenhand.report.view import Row, View
+from evenhand.report.view import View
 from evenhand.speech import opening, plural
 
 # Sections that are not named after their lens.
@@ -190,8 +192,8 @@ def _rate(one: RateCell | None, *, counted: bool) -> Any:
 
 def _cases(held: Sequence[RateCell | None]) -> str:
     """A group's cases: of its rates the one that counts most of them."""
-    counts = [one.n for one in held if one is not None and one.n[:1].isdigit()]
-    return max(counts, key=lambda n: int(n.replace(",", "")), default="–")
+    counted = [one for one in held if one is not None and one.count is not None]
+    return max(counted, key=lambda one: one.count or 0.0).n if counted else "–"
 
 
 def _also(view: View, lead: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -215,14 +217,18 @@ def _also(view: View, lead: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def _said_by(one: Mapping[str, Any], lead: Mapping[str, Any] | None) -> bool:
     """Whether the leading finding says the same on another scale: costs and thresholds are one."""
-    of_costs = ("cost_ratio", "implied_threshold")
     return (
         lead is not None
         and one["lens"] == lead["lens"]
         and one["attribute"] == lead["attribute"]
-        and str(one["measure"]).startswith(of_costs)
-        and str(lead["measure"]).startswith(of_costs)
+        and all(_is_of_costs(finding["measure"]) for finding in (one, lead))
     )
+
+
+def _is_of_costs(measure: str) -> bool:
+    """Whether a measure is a cost ratio, an implied threshold or made of one."""
+    record = look_up(measure)
+    return bool({record.name, record.base, record.variant_of} & {"cost_ratio", "implied_threshold"})
 
 
 def _who(one: Mapping[str, Any], lead: Mapping[str, Any] | None) -> str:

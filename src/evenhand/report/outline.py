@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from evenhand.findings.gate import MARKS as MARKS
 from evenhand.findings.limits import HIDDEN, hide_row
 from evenhand.findings.sentences.finding import settle_sentence
 from evenhand.findings.sentences.rows import row_sentence
@@ -22,7 +23,6 @@ from evenhand.speech import agree, opening, plural
 Plain = Mapping[str, Any]
 # Further findings that a short form shows, open comparisons and undefined rates that it names.
 FEW, MOST_OPEN, MOST_UNDEFINED = 3, 3, 3
-MARKS = {"outside": "✗", "cannot tell": "?", "within": "✓", "not assessed": "·"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

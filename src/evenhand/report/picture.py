@@ -5,6 +5,7 @@ from typing import Any
 
 from evenhand.findings.sentences.words import words
 from evenhand.lenses.measures import look_up
+from evenhand.lenses.rows import Row
 from evenhand.report.blocks import (
     Block,
     axis_form,
@@ -22,7 +23,7 @@ from evenhand.report.blocks import (
 )
 from evenhand.report.labels import short
 from evenhand.report.palette import SERIES, SERIES_SHAPES, VERDICTS
-from evenhand.report.view import Row, View, by_size
+from evenhand.report.view import View, by_size
 from evenhand.speech import agreed_number, chance, few, opening, times
 
 LENS = "statistical"
@@ -82,8 +83,9 @@ def _acts_from(view: View, row: Row) -> str:
 
 def who(view: View, attribute: str | None, group: str | None) -> str:
     """A group as a picture names it: in the words of people where there are any."""
-    named = view.words.people(attribute, group)
-    return str(view.words.name(attribute, group)) if named.startswith("group ") else named
+    if view.words.unnamed(attribute, group):
+        return str(view.words.name(attribute, group))
+    return view.words.people(attribute, group)
 
 
 def _has_many_classes(view: View, attribute: str | None, rate: str) -> bool:

@@ -8,8 +8,8 @@ from evenhand.decisions.labels import REST
 from evenhand.findings.limits import HIDDEN, hide_row
 from evenhand.findings.sentences.words import Words, positive_class
 from evenhand.lenses.measures import look_up
+from evenhand.lenses.rows import Row
 
-Row = Mapping[str, Any]
 # What describes a group without a comparison, in the order of columns; the measure that the
 # leading finding speaks of goes first.
 RATES = ("selection_rate", "true_positive_rate", "false_positive_rate", "implied_threshold")
@@ -25,10 +25,15 @@ class RateCell:
 
     rate: str
     interval: str
-    n: str
+    count: float | None
     value: float | None
     width: float
     verdict: str
+
+    @property
+    def n(self) -> str:
+        """How many cases it rests on, as people are shown it."""
+        return "–" if self.count is None else f"{self.count:,.0f}"
 
     @property
     def text(self) -> str:
@@ -210,12 +215,13 @@ def _cells(rows: Mapping[str, Row]) -> dict[str, RateCell]:
 
 def _cell(row: Row, digits: int) -> RateCell:
     def cell(rate: str, interval: str, value: float | None, *, counted: bool = True) -> RateCell:
-        n = f"{row['n']:,.0f}" if counted and row["n"] is not None else "–"
+        count = row["n"] if counted else None
         low, high = row["family_low"], row["family_high"]
         width = 1.0 if low is None or high is None else float(high - low)
         return RateCell(
-            rate=rate, interval=interval, n=n, value=value, width=width, verdict=row["verdict"]
-        )
+            rate=rate, interval=interval, count=count, value=value, width=width,
+            verdict=row["verdict"],
+        )  # fmt: skip
 
     if row.get("set_low") is not None and row["value"] is None:
         low, high = (_percent(row[name], digits) for name in ("set_low", "set_high"))

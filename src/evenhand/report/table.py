@@ -9,9 +9,9 @@ from evenhand.findings.limits import hide_row
 from evenhand.findings.sentences.rows import value_text
 from evenhand.findings.sentences.words import Words, group_names, interval, words
 from evenhand.lenses.measures import leading_measures, look_up
+from evenhand.lenses.rows import Row
 from evenhand.speech import agree, as_cell, number, plural
 
-Row = Mapping[str, Any]
 HEADERS = ("measure", "class", "group", "against", "value", "interval", "n", "verdict")
 # What a first screen shows beside the measures that may lead: how much a swap does.
 ALSO_SHOWN = ("flip_rate", "changed_share")

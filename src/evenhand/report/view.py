@@ -13,10 +13,9 @@ from evenhand.findings.sentences.finding import whole as whole_sentence
 from evenhand.findings.sentences.verdict import TAGS
 from evenhand.findings.sentences.words import Words
 from evenhand.lenses.measures import CATALOGUE, distance
-from evenhand.lenses.rows import ASIDES, COLUMNS
+from evenhand.lenses.rows import ASIDES, COLUMNS, Row
 from evenhand.report.labels import MOST, short
 
-Row = Mapping[str, Any]
 _NAMED = ("class", "stratum", "norm")
 ORDER = {"outside": 0, "cannot tell": 1, "within": 2, "not assessed": 3}
 

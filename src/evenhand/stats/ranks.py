@@ -26,6 +26,8 @@ CONSTANT = 1e-13
 # 8! = 40,320 arrangements; beyond that, draws are cheaper than counting them all.
 EXACT_UP_TO = 8
 CELLS_AT_ONCE = 4_000_000
+# Two points always lie on a line: a rank correlation needs one more.
+FEWEST_ROWS = 3
 
 
 def average_ranks(values: ArrayLike) -> FloatArray:
@@ -389,7 +391,7 @@ class Ranked:
         return bool((steps >= 0).all() or (steps <= 0).all())
 
 
-class Layout:
+class CellLayout:
     """Columns with the rows of each cell together within every part of the table."""
 
     def __init__(
@@ -479,6 +481,6 @@ def moments_of_parts(
             last = y
 
     with ThreadPoolExecutor(threads) as pool:
-        laid = Layout(parts, columns=1 + len(norms), cells=cells, pool=pool)
+        laid = CellLayout(parts, columns=1 + len(norms), cells=cells, pool=pool)
         list(pool.map(work, range(cells)))
     return sums

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.decisions.labels import REST
 from evenhand.decisions.roles import Roles
 from evenhand.decisions.tallied import TalliedDecisions
 from evenhand.decisions.tallies.sets import Tallies, merge_all
@@ -137,7 +138,7 @@ def _measure(tallies: Tallies, lens: str, options: Mapping[str, Any]) -> Told:
         return {}
     found: Told = {}
     for row in rows:
-        plain = row["stratum"] is None and row["labeler"] is None and row["reference"] != "<rest>"
+        plain = row["stratum"] is None and row["labeler"] is None and row["reference"] != REST
         known = None not in (row["value"], row["low"], row["high"])
         if not (plain and known and row["measure"] in LENS_MEASURES[lens]):
             continue

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.decisions.labels import MISSING, ordered
+from evenhand.decisions.labels import MISSING, excepted, ordered
 from evenhand.decisions.roles import Attribute, Roles
 from evenhand.findings.limits import NOT_ASSESSED, OUTSIDE, Limit, overall
 from evenhand.lenses.rows import Rows
@@ -19,12 +19,12 @@ from evenhand.stats.estimate import critical
 from evenhand.stats.sequential import BURN_IN
 from evenhand.watching.by_lens import lens_streams
 from evenhand.watching.periods import Period, State, states
-from evenhand.watching.screen import Task, judge_all
+from evenhand.watching.screen import StreamTask, judge_all
 from evenhand.watching.store import Store, StoredAlarm, StoredPeriod
 from evenhand.watching.streams import (
-    Cells,
     History,
     Key,
+    PeriodCounts,
     Stream,
     Watched,
     choose_measures,
@@ -33,7 +33,7 @@ from evenhand.watching.streams import (
     load_history,
     pair_streams,
     rate_streams,
-    read_cells,
+    read_counts,
     read_pairs,
     unlabelled_bounds,
 )
@@ -101,7 +101,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class LookQuestion:
     """What a look is asked: limits, measures, when periods are mature, how sequences are judged."""
 
     limits: tuple[Limit, ...] = ()
@@ -118,7 +118,7 @@ class Question:
 
 
 def look_at(
-    store: Store, question: Question, *, progress: Callable[[str], None] | None = None
+    store: Store, question: LookQuestion, *, progress: Callable[[str], None] | None = None
 ) -> Look:
     """Judge what a store holds, and keep what is new of it: counts, lines, looks and alarms."""
     periods = store.periods()
@@ -198,17 +198,17 @@ def _histories(
     kept: dict[str, dict[int, bytes]] = {}
     for attribute in roles.attributes if roles.rule is not None else ():
         name = f"counts/{attribute.name}"
-        held = {k: Cells.unpacked(content) for k, content in store.series(name).items()}
+        held = {k: PeriodCounts.unpacked(content) for k, content in store.series(name).items()}
         new = [stored for stored in periods if stored.id not in held]
         labels = class_labels(store.tallies(stored) for stored in new)
         for cells in held.values():
-            labels.update(c for c in cells.classes if not c.startswith("not:"))
+            labels.update(c for c in cells.classes if excepted(c) is None)
         history, kept[name] = load_history(store, periods, held, _reader(attribute, sorted(labels)))
         if history is not None:
             found[attribute.name] = history
     if roles.counterfactual:
         paired = _paired_attribute(roles)
-        held = {k: Cells.unpacked(content) for k, content in store.series("pairs").items()}
+        held = {k: PeriodCounts.unpacked(content) for k, content in store.series("pairs").items()}
         history, kept["pairs"] = load_history(
             store, periods, held, lambda tallies: read_pairs(tallies, paired)
         )
@@ -218,7 +218,7 @@ def _histories(
 
 
 def _reader(attribute: Attribute, labels: Sequence[str]) -> Callable[[Any], Any]:
-    return lambda tallies: read_cells(tallies, attribute, labels=labels)
+    return lambda tallies: read_counts(tallies, attribute, labels=labels)
 
 
 def _paired_attribute(roles: Roles) -> Attribute | None:
@@ -250,7 +250,7 @@ def _task(
     places: Sequence[int],
     alarms: Sequence[StoredAlarm],
     looked: set[int],
-) -> Task:
+) -> StreamTask:
     """What is asked of a stream: from where on detectors look, and at which looks."""
     mine = [alarm for alarm in alarms if alarm.stream == stream.key.text] if alarms else []
     begins = start_of(periods, places, mine)
@@ -263,10 +263,10 @@ def _task(
         len(stream.places),
     )
     detectors = tuple(each for each in (CHANGE, LIMIT) if each not in silent)
-    return Task(stream=stream, start=start, since=since, detectors=detectors)
+    return StreamTask(stream=stream, start=start, since=since, detectors=detectors)
 
 
-def _looked(store: Store, question: Question) -> set[int]:
+def _looked(store: Store, question: LookQuestion) -> set[int]:
     """The periods whose looks were judged before, and asked the same."""
     return {
         period
@@ -293,7 +293,7 @@ def _keep(
     periods: Sequence[StoredPeriod],
     places: Sequence[int],
     alarms: Sequence[StoredAlarm],
-    question: Question,
+    question: LookQuestion,
 ) -> None:
     verdict = overall([one.verdict for one in judged]) if judged else NOT_ASSESSED
     for place in places:
@@ -368,7 +368,7 @@ def _alarms(
     return tuple(found)
 
 
-def _notes(look: Look, question: Question) -> list[str]:
+def _notes(look: Look, question: LookQuestion) -> list[str]:
     """What the data cannot tell, in sentences."""
     notes = []
     every = look.periods[0].period.every

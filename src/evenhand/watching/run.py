@@ -26,7 +26,7 @@ from evenhand.findings.sentences.words import Words
 from evenhand.findings.tallying import lens_needs
 from evenhand.lenses.rows import Rows
 from evenhand.watching.causes import explain
-from evenhand.watching.look import Look, Question, look_at, result_rows, shown_series
+from evenhand.watching.look import Look, LookQuestion, look_at, result_rows, shown_series
 from evenhand.watching.periods import (
     Period,
     check_apart,
@@ -376,7 +376,7 @@ def _finite(value: float) -> float | None:
     return value if value == value and abs(value) != float("inf") else None
 
 
-def _question(asked: Mapping[str, Any]) -> Question:
+def _question(asked: Mapping[str, Any]) -> LookQuestion:
     limits = tuple(
         Limit(
             measure=b["measure"],
@@ -387,7 +387,7 @@ def _question(asked: Mapping[str, Any]) -> Question:
         )
         for b in asked["limits"]
     )
-    return Question(
+    return LookQuestion(
         limits=limits,
         measures=tuple(asked["measures"]),
         mature=read_duration(asked["mature"]),

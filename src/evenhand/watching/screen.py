@@ -37,7 +37,7 @@ FEWEST = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class StreamTask:
     """A stream to judge: detectors look at columns from `start` on, at looks from `since` on."""
 
     stream: Stream
@@ -46,7 +46,7 @@ class Task:
     detectors: tuple[str, ...]
 
 
-def judge_all(tasks: Sequence[Task], settings: Settings, book: LineBook) -> list[Judged]:
+def judge_all(tasks: Sequence[StreamTask], settings: Settings, book: LineBook) -> list[Judged]:
     """Every stream judged, in order; streams of rates with the same periods are screened first."""
     batches: dict[tuple[object, ...], list[int]] = {}
     for i, task in enumerate(tasks):
@@ -80,7 +80,7 @@ def judge_all(tasks: Sequence[Task], settings: Settings, book: LineBook) -> list
 
 
 def near_alarm(
-    tasks: Sequence[Task], numbers: Sequence[Numbers], members: int, settings: Settings
+    tasks: Sequence[StreamTask], numbers: Sequence[Numbers], members: int, settings: Settings
 ) -> dict[str, NDArray[np.bool_]]:
     """Which streams come near an alarm of each detector at any look that is new."""
     start, since = tasks[0].start, tasks[0].since

@@ -1,24 +1,18 @@
 """What a look says: the alarm that leads, why it moved, what to do and what cannot be told."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from evenhand.findings.limits import CANNOT_TELL, NOT_ASSESSED, OUTSIDE, WITHIN
+from evenhand.findings.limits import CANNOT_TELL, NOT_ASSESSED, OUTSIDE
 from evenhand.findings.sentences.rows import say_row
+from evenhand.findings.sentences.verdict import TAGS
 from evenhand.findings.sentences.words import Words
 from evenhand.lenses.measures import CATALOGUE
+from evenhand.lenses.rows import Row
 from evenhand.speech import agree, count_words, decimals, listed, opening, plural
 from evenhand.watching.by_lens import LOGARITHMIC
 from evenhand.watching.look import Look, OpenAlarm, alarm_document
 from evenhand.watching.periods import Period, read_period
-
-TAGS = {
-    OUTSIDE: "Gap found",
-    WITHIN: "Nothing outside limits",
-    CANNOT_TELL: "Cannot tell",
-    NOT_ASSESSED: "Not assessed",
-}
-Row = Mapping[str, Any]
 
 
 def headline(look: Look, rows: Sequence[Row], words: Words) -> str:
@@ -185,15 +179,14 @@ def _unit(measure: str) -> str:
 
 
 def _amount(value: float, unit: str) -> str:
-    if not unit:
-        return f"{value:.2f}".replace("-", "−")
-    text = f"{100 * value:.1f}".replace("-", "−")
-    text = text.removesuffix(".0")
-    return f"{text} {'point' if text == '1' else 'points'}"
+    text = _bare(value, unit)
+    return f"{text} {'point' if text == '1' else 'points'}" if unit else text
 
 
 def _bare(value: float, unit: str) -> str:
-    return _amount(value, unit).removesuffix(" points").removesuffix(" point")
+    """An amount without its unit."""
+    text = f"{100 * value:.1f}".removesuffix(".0") if unit else f"{value:.2f}"
+    return text.replace("-", "−")
 
 
 def _ends(size: float, low: float, high: float, unit: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.decisions.labels import MISSING, OVERALL, REST, ordered
+from evenhand.decisions.labels import MISSING, OVERALL, REST, excepted, ordered
 from evenhand.decisions.roles import Attribute, Roles
 from evenhand.decisions.tallies.sets import Tallies, table_name
 from evenhand.decisions.tally import Tally
@@ -183,7 +183,7 @@ def watchable() -> list[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cells:
+class PeriodCounts:
     """Counts of one period by (group, class, …).
 
     For rates the rest is the truth's state and whether the class was decided, and the last group
@@ -200,9 +200,9 @@ class Cells:
         """The counts as few bytes.
 
         Examples:
-            >>> cells = Cells(groups=("f",), classes=("1",), positive="1",
+            >>> cells = PeriodCounts(groups=("f",), classes=("1",), positive="1",
             ...               counts=np.arange(6.0).reshape(1, 1, 3, 2))
-            >>> bool((Cells.unpacked(cells.packed()).counts == cells.counts).all())
+            >>> bool((PeriodCounts.unpacked(cells.packed()).counts == cells.counts).all())
             True
         """
         whole = np.rint(self.counts)
@@ -213,7 +213,7 @@ class Cells:
         return zlib.compress(len(text).to_bytes(4, "little") + text + body)
 
     @classmethod
-    def unpacked(cls, content: bytes) -> "Cells":
+    def unpacked(cls, content: bytes) -> "PeriodCounts":
         """The counts that `packed` made."""
         raw = zlib.decompress(content)
         size = int.from_bytes(raw[:4], "little")
@@ -226,7 +226,9 @@ class Cells:
         )  # fmt: skip
 
 
-def read_cells(tallies: Tallies, attribute: Attribute, *, labels: Iterable[str] = ()) -> Cells:
+def read_counts(
+    tallies: Tallies, attribute: Attribute, *, labels: Iterable[str] = ()
+) -> PeriodCounts:
     """The counts of a period's tally set for an attribute; `labels` are all classes there are."""
     tally = _with_unknown(tallies.table(table_name("counts", attribute.name)))
     tally = tally.without("cluster", "stratum")
@@ -241,10 +243,12 @@ def read_cells(tallies: Tallies, attribute: Attribute, *, labels: Iterable[str] 
         with np.errstate(all="ignore"):
             scale = total.sum(axis=(-1, -2)) / squares.sum(axis=(-1, -2))
         counts = total * np.nan_to_num(scale)[..., None, None]
-    return Cells(groups=found.groups, classes=found.classes, positive=found.positive, counts=counts)
+    return PeriodCounts(
+        groups=found.groups, classes=found.classes, positive=found.positive, counts=counts
+    )
 
 
-def read_pairs(tallies: Tallies, attribute: Attribute | None) -> Cells:
+def read_pairs(tallies: Tallies, attribute: Attribute | None) -> PeriodCounts:
     """Pairs gained, lost and all by (value|reference, class, rate) of a period's tally set."""
     name = table_name("pairs", *([attribute.name] if attribute else []))
     values = ordered(tallies.roles.counterfactual)
@@ -253,7 +257,7 @@ def read_pairs(tallies: Tallies, attribute: Attribute | None) -> Cells:
     for rate in PAIRED:
         gaps = paired_gaps(table, rate)
         by_rate.append(np.stack([gaps.gained[0], gaps.lost[0], gaps.n[0]], axis=-1))
-    return Cells(
+    return PeriodCounts(
         groups=tuple(f"{table.values[a]}|{table.values[b]}" for a, b in table.pairs),
         classes=table.classes,
         positive=table.positive,
@@ -297,13 +301,13 @@ class History:
     counts: FloatArray
 
     @classmethod
-    def of(cls, cells: Sequence[Cells]) -> "History":
+    def of(cls, cells: Sequence[PeriodCounts]) -> "History":
         """The counts of periods side by side; what a period does not name counts nothing there."""
         groups = ordered({name for each in cells for name in each.groups if name != MISSING})
         if any(MISSING in each.groups for each in cells):
             groups = [*groups, MISSING]
         positive = next((each.positive for each in cells if each.positive is not None), None)
-        named = {name for each in cells for name in each.classes if not name.startswith("not:")}
+        named = {name for each in cells for name in each.classes if excepted(name) is None}
         classes = ordered(named) or ["1"]
         first = cells[0]
         if (
@@ -351,8 +355,8 @@ class History:
 def load_history(
     store: Store,
     periods: Sequence[StoredPeriod],
-    held: Mapping[int, Cells],
-    read: Callable[[Tallies], Cells],
+    held: Mapping[int, PeriodCounts],
+    read: Callable[[Tallies], PeriodCounts],
 ) -> tuple[History | None, dict[int, bytes]]:
     """The counts of all periods, those that are not kept yet read from tally sets; and these."""
     new = {stored.id: read(store.tallies(stored)) for stored in periods if stored.id not in held}

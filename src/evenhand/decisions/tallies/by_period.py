@@ -15,7 +15,7 @@ from evenhand.decisions.tallies.collect import Need, collect_tallies
 from evenhand.decisions.tallies.privacy import with_names
 from evenhand.decisions.tallies.sets import Tallies
 from evenhand.decisions.tally import Tally
-from evenhand.decisions.times import PERIOD, Span, dated
+from evenhand.decisions.times import PERIOD, PeriodSpan, dated
 
 _KEY = "period"
 
@@ -44,7 +44,7 @@ def tally_periods(
     tz: str | None = None,
     latest: date,
     key: bytes | None = None,
-) -> tuple[list[tuple[Span, Tallies]], int]:
+) -> tuple[list[tuple[PeriodSpan, Tallies]], int]:
     """The tally set of each period, in order, and how many rows have no time.
 
     With a `key`, labelers, items and clusters get keyed hashes, so that sets merge.

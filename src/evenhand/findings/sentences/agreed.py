@@ -1,14 +1,11 @@
 """How sure and what was agreed, in words: intervals, limits, and whether they are kept."""
 
-from collections.abc import Mapping
 from math import inf
-from typing import Any
 
 from evenhand.findings.limits import CANNOT_TELL, OUTSIDE, WITHIN
 from evenhand.lenses.measures import look_up
+from evenhand.lenses.rows import Row
 from evenhand.speech import agreed_number, decimals, opening, percent, points
-
-Row = Mapping[str, Any]
 
 
 def ends(row: Row) -> tuple[float, float] | None:

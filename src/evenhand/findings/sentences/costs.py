@@ -4,13 +4,14 @@ The implied threshold comes first, for it is what people understand: from which 
 act? How one mistake is weighed against the other, the cost ratio, follows in a second sentence.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from evenhand.findings.limits import CANNOT_TELL, OUTSIDE, WITHIN
 from evenhand.findings.sentences.agreed import ending, ends, gap_range, open_, span_words, two
 from evenhand.findings.sentences.words import Said, Words, why_not, words
 from evenhand.lenses.measures import distance, look_up, nearest_value
+from evenhand.lenses.rows import Row
 from evenhand.speech import (
     agreed_number,
     chance,
@@ -24,7 +25,6 @@ from evenhand.speech import (
     with_article,
 )
 
-Row = Mapping[str, Any]
 MOST_NAMED = 4
 # How many times beyond what was agreed a weight is far beyond it.
 _FAR = 2.0
@@ -69,7 +69,7 @@ def say_costs(rows: Sequence[Row], words: Words) -> Said:
     """
     first = rows[0]
     subject = words.subject(first["attribute"], first["group"])
-    happens = words.happens(first["class"], one=_single(subject))
+    happens = words.happens(first["class"], one=words.is_one(first["attribute"], first["group"]))
     act = f"{subject} {happens}"
     own, span = _threshold(first), _threshold_span(first)
     others = _others(rows, words, _threshold)
@@ -191,10 +191,6 @@ def _what_fits(row: Row, words: Words) -> str:
         agreed = [percent(_implied(row[end])) for end in ("limit_high", "limit_low")]
     fits = f"anything from {with_article(shown[0])} to {with_article(shown[1])} {kind} fits"
     return f"{fits}; {agreed[0]} to {agreed[1]} was agreed"
-
-
-def _single(subject: str) -> bool:
-    return subject.startswith(("group ", "everybody "))
 
 
 def _evidence(row: Row) -> str:
@@ -338,7 +334,7 @@ def say_weights(row: Row, words: Words, given: Sequence[Row] = ()) -> Said | Non
     attribute = row["attribute"]
     subject = words.subject(attribute, row["group"])
     theirs = words.theirs(attribute, row["reference"])
-    act = f"{subject} {words.happens(row['class'], one=_single(subject))}"
+    act = f"{subject} {words.happens(row['class'], one=words.is_one(attribute, row['group']))}"
     by = {one["group"]: one for one in given if one["measure"] == record.base}
     own, other = by.get(row["group"]), by.get(row["reference"])
     of_costs = record.kind == "ratio"

@@ -27,10 +27,10 @@ from evenhand.findings.sentences.steps import next_step
 from evenhand.findings.sentences.texts import swapped_words
 from evenhand.findings.sentences.words import Said, Words
 from evenhand.lenses.measures import distance
+from evenhand.lenses.rows import Row
 from evenhand.lenses.scope import UNTOLD_UNDER
 from evenhand.speech import agree, opening
 
-Row = Mapping[str, Any]
 Plain = Mapping[str, Any]
 # What is collected beside cases, one and several.
 _UNITS = {

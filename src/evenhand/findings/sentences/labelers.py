@@ -5,20 +5,18 @@ criterion is the bar: how much evidence labelers ask for. Equal weights need une
 prevalence or skill differ, and one bar makes unequal weights there.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import exp
-from typing import Any
 
 from evenhand.decisions.labels import REST
 from evenhand.findings.sentences.agreed import ending, ends, gap_range, gap_words, open_, two
 from evenhand.findings.sentences.rates import both_rates, place
 from evenhand.findings.sentences.words import GLOSSES, Said, Words, words
 from evenhand.lenses.measures import look_up, surely_apart
-from evenhand.lenses.rows import Rows
+from evenhand.lenses.rows import Row, Rows
 from evenhand.speech import agree, count_words, decimals, few, opening, percent, plural
 
-Row = Mapping[str, Any]
 RATIO, CRITERION, SEPARATION = "cost_ratio_ratio", "criterion_gap", "separation_gap"
 PREVALENCE, BAR = "cost_ratio_prevalence_part", "cost_ratio_bar_part"
 SKILL = "cost_ratio_skill_part"
@@ -251,20 +249,18 @@ labelers ask for) is 0.20 standard deviations lower (0.10 to 0.30).
     one = who != "labelers"
     about = words.people(row["attribute"], row["group"])
     other = words.people(row["attribute"], row["reference"])
+    against = {CRITERION: f"about {other}", SEPARATION: f"for {other}"}[base]
     if labeler is not None and row.get("reference") == REST:
-        other = "other labelers do"
+        against = "other labelers do"
     if base == CRITERION:
         how = "more" if value > 0 else "less"
-        link = other if other.endswith(" do") else f"about {other}"
-        claim = f"{who} {'asks' if one else 'ask'} for {how} evidence about {about} than {link}"
+        claim = f"{who} {'asks' if one else 'ask'} for {how} evidence about {about} than {against}"
         what = words.gloss("bar")
     else:
         how = "better" if value > 0 else "less well"
-        link = other if other.endswith(" do") else f"for {other}"
         cases = words.true_cases(row["class"])
-        claim = (
-            f"{who} {'tells' if one else 'tell'} {cases} from others {how} for {about} than {link}"
-        )
+        tells = "tells" if one else "tell"
+        claim = f"{who} {tells} {cases} from others {how} for {about} than {against}"
         what = words.gloss("skill")
     if open_(row) and pair is not None:
         claim = f"the data cannot tell whether {claim}"

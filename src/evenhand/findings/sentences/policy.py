@@ -4,8 +4,7 @@ Where prevalence or evidence differ, one weight of the two mistakes gives unequa
 Such a gap is no fault of engineering: the limit and the chosen cost ratio cannot both hold.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.special import ndtri
@@ -14,11 +13,10 @@ from evenhand.charter.conflicts import rate_band
 from evenhand.findings.limits import WITHIN
 from evenhand.findings.sentences.words import Words
 from evenhand.lenses.measures import look_up
-from evenhand.lenses.rows import Rows
+from evenhand.lenses.rows import Row, Rows
 from evenhand.speech import chance, few
 from evenhand.stats.thresholds.required import required_cost_ratio
 
-Row = Mapping[str, Any]
 _RATES = ("true_positive_rate", "false_positive_rate")
 
 

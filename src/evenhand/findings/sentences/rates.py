@@ -3,7 +3,7 @@
 What a rate says follows from the cells that it counts: of which cases, what happens.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,9 +21,9 @@ from evenhand.findings.sentences.agreed import (
 from evenhand.findings.sentences.words import Said, Words
 from evenhand.lenses.kinds import CELLS, NEGATIVE, POSITIVE, REVIEWED, SELECTED, Measure
 from evenhand.lenses.measures import look_up
+from evenhand.lenses.rows import Row
 from evenhand.speech import decimals, opening, percent, points, times_as
 
-Row = Mapping[str, Any]
 _RIGHT = frozenset({"true_positive", "true_negative"})
 
 
@@ -126,10 +126,7 @@ class Share:
     @property
     def _single(self) -> bool:
         """Whether the subject is one thing to English."""
-        if self.words.of_things(self.attribute, self.group):
-            return False
-        who = self._people(self.group)
-        return who.startswith(("group ", "everybody "))
+        return self.words.is_one(self.attribute, self.group)
 
     @property
     def _noun(self) -> str:

@@ -3,7 +3,7 @@
 A sentence is made from the same row as the table beside it.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,10 +27,10 @@ from evenhand.findings.sentences.rates import (
 from evenhand.findings.sentences.texts import say_norm, say_swap
 from evenhand.findings.sentences.words import Said, Words, why_not, words
 from evenhand.lenses.measures import look_up, surely_apart
+from evenhand.lenses.rows import Row
 from evenhand.lenses.scope import UNTOLD_UNDER
 from evenhand.speech import number, opening, signed
 
-Row = Mapping[str, Any]
 LookUp = Callable[..., Iterable[Row]]
 
 

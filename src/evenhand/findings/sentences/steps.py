@@ -7,9 +7,9 @@ from evenhand.charter.charter import ASKED
 from evenhand.findings.limits import OUTSIDE
 from evenhand.findings.sentences.words import Words
 from evenhand.lenses.measures import look_up
+from evenhand.lenses.rows import Row
 from evenhand.speech import opening
 
-Row = Mapping[str, Any]
 Plain = Mapping[str, Any]
 _REMEDIES = "compare remedies side by side, with what each costs (evenhand compare)."
 _LAW = "Whether groups may have cuts of their own is a question of law."

@@ -1,8 +1,7 @@
 """What texts show, in words: decisions that change with the group's words, and norms."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from evenhand.findings.sentences.agreed import (
     ending,
@@ -16,9 +15,9 @@ from evenhand.findings.sentences.agreed import (
 from evenhand.findings.sentences.rates import place
 from evenhand.findings.sentences.words import Said, Words, possessive
 from evenhand.lenses.measures import look_up
+from evenhand.lenses.rows import Row
 from evenhand.speech import decimals, opening, percent, points
 
-Row = Mapping[str, Any]
 _GENDERED = ("gender", "sex")
 _ONE = {"women": "woman", "men": "man"}
 
@@ -131,14 +130,15 @@ def typical(who: str) -> str:
     return f"a typical {_ONE[who]}'s" if who in _ONE else f"{possessive(who)} typically do"
 
 
-def many(who: str) -> str:
+def many(words: Words, attribute: str, group: str) -> str:
     """The people of a group, several of them.
 
     Examples:
-        >>> many("men"), many("group f")
+        >>> many(Words(), "sex", "male"), many(Words(), "sex", "f")
         ('men', 'people of group f')
     """
-    return f"people of {who}" if who.startswith("group ") else who
+    who = words.people(attribute, group)
+    return f"people of {who}" if words.unnamed(attribute, group) else who
 
 
 def say_norm(row: Row, words: Words) -> Said | None:
@@ -149,7 +149,7 @@ def say_norm(row: Row, words: Words) -> Said | None:
         return None
     base = record.variant_of or measure
     value, pair = float(row["value"]), ends(row)
-    group = many(words.people(row["attribute"], row["group"]))
+    group = many(words, row["attribute"], row["group"])
     like = typical(words.people(row["attribute"], row["norm"]))
     texts = words.item[1] if words.item else "texts"
     one, several = words.classes
@@ -159,7 +159,7 @@ def say_norm(row: Row, words: Words) -> Said | None:
     fits = f", {two(pair[0])} to {two(pair[1])}" if pair else ""
     over = f" over {row['n']:,.0f} {several}" if row["n"] is not None else ""
     if base == "norm_correlation":
-        truth = words.true_of(row["class"]).replace("whose truth is 'not:", "whose truth is not '")
+        truth = words.true_of(row["class"])
         claim = (
             f"among {group} {truth}, the more their {texts} read like {like}{without}, the {way} "
             "the score"
@@ -181,7 +181,7 @@ def say_norm(row: Row, words: Words) -> Said | None:
         return replace(_said(row, claim, told), line=opening(f"{place(row)}{claim} {told}"))
     elif base in ("norm_correlation_mean", "norm_correlation_mean_corrected"):
         claim = f"scores of {group} follow how much their {texts} read like {like}{without}"
-        noise = ", sampling error removed" if base.endswith("_corrected") else ""
+        noise = ", sampling error removed" if base != "norm_correlation_mean" else ""
         told = f"a typical rank correlation of {two(abs(value))}{over}{noise}{fits}{ending(row)}"
         return _said(row, claim, told)
     else:

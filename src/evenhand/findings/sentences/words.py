@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from evenhand.decisions.labels import MISSING, OVERALL, REST
+from evenhand.decisions.labels import MISSING, OVERALL, REST, excepted
 from evenhand.findings.limits import HIDDEN
 from evenhand.lenses.measures import look_up
+from evenhand.lenses.rows import Row
 from evenhand.lenses.scope import HIDDEN_UNDER
 from evenhand.speech import number
 
-Row = Mapping[str, Any]
 Names = Mapping[tuple[str | None, str], str]
 
 Pair = tuple[str, str]
@@ -144,6 +144,27 @@ class Words:
         shown = str(self.name(attribute, value))
         return own or f"group {shown}"
 
+    def unnamed(self, attribute: str | None, value: str | None) -> bool:
+        """Whether a sentence can only say "group" of a group, for want of a name of its people.
+
+        Examples:
+            >>> words = Words(people_names={"age": {"x": "group homes' residents"}})
+            >>> words.unnamed("age", "x"), words.unnamed("age", "y"), words.unnamed("age", "<rest>")
+            (False, True, False)
+            >>> words.unnamed("age*sex", "y*z"), words.unnamed("age*sex", "y*female")
+            (True, False)
+        """
+        if value is None or value in OTHERS or value == MISSING:
+            return False
+        columns, values = str(attribute).split("*"), value.split("*")
+        parts = list(zip(columns, values)) if len(columns) == len(values) else []
+        return not any(self._own_name(*part) for part in parts or [(str(attribute), value)])
+
+    def is_one(self, attribute: str | None, value: str | None) -> bool:
+        """Whether what is decided about is one thing to English: "group f is", "women are"."""
+        alone = value == REST or self.unnamed(attribute, value)
+        return alone and not self.of_things(attribute, value)
+
     def _own_name(self, attribute: str, value: str) -> str | None:
         named = (self.people_names.get(attribute) or {}).get(value)
         # The same value of another column has a name of its own, which says which column it is.
@@ -266,6 +287,9 @@ class Words:
             things = not self.people_are_items if things is None else things
             return f"{'that' if things else 'who'} {self.truth[no]}"
         what = self.class_[0] if self.class_ and self.positive is None else "truth"
+        others = excepted(name) if name is not None else None
+        if others is not None:
+            not_, name = not not_, others
         return f"whose {what} is {'not ' if not_ else ''}'{name}'"
 
     def is_true(self, name: str | None) -> str:

@@ -155,12 +155,13 @@ def left_out(table: PairTable, roles: Roles) -> dict[str, int]:
     n = table.sums["n"]
     reasons = {f"no {MARK}{v}": n[table.decided[i] < 0].sum() for i, v in enumerate(table.values)}
     if roles.truth:
-        reasons["no truth (kept for selection rates)"] = n[table.truth < 0].sum()
+        reasons["no truth"] = n[table.truth < 0].sum()
     if roles.stratum:
-        reasons[f"no {roles.stratum} (kept outside strata)"] = n[table.stratum < 0].sum()
+        reasons[f"no {roles.stratum}"] = n[table.stratum < 0].sum()
     if table.cluster is not None:
         reasons[f"no {roles.cluster}"] = n[table.cluster < 0].sum()
-    return exclusions(reasons, roles)
+    remarks = {f"no {roles.stratum}": "kept outside strata", "no truth": "kept for selection rates"}
+    return exclusions(reasons, roles, remarks=remarks)
 
 
 def quadrant(

@@ -203,11 +203,14 @@ def left_out(tally: Tally, attribute: Attribute, roles: Roles) -> dict[str, int]
     """Rows that could not be used, by reason."""
     n, codes = tally.sums["n"], tally.codes
     reasons = {f"no {attribute.name}": n[codes["group"] < 0].sum()}
-    for key in ("labeler", "truth", "decision"):
-        reasons[f"no {key} (labelers)"] = n[codes[key] < 0].sum()
+    keys = ("labeler", "truth", "decision")
+    for key in keys:
+        reasons[f"no {key}"] = n[codes[key] < 0].sum()
     if "stratum" in codes:
-        reasons[f"no {roles.stratum} (kept outside strata)"] = n[codes["stratum"] < 0].sum()
-    return exclusions(reasons, roles)
+        reasons[f"no {roles.stratum}"] = n[codes["stratum"] < 0].sum()
+    remarks = {f"no {roles.stratum}": "kept outside strata"}
+    remarks |= {f"no {key}": "labelers" for key in keys}
+    return exclusions(reasons, roles, remarks=remarks)
 
 
 def _single_labelers(

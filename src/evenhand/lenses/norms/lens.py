@@ -211,13 +211,14 @@ def left_out(counts: Tally, attribute: Attribute, decisions: Decisions) -> dict[
     n, roles = counts.sums["n"], decisions.roles
     reasons = {
         f"no {attribute.name}": n[counts.codes["group"] < 0].sum(),
-        "no truth (left out of norms)": n[counts.codes["truth"] < 0].sum(),
-        "no score (left out of norms)": counts.sums.get("lacks:score", np.zeros(1)).sum(),
+        "no truth": n[counts.codes["truth"] < 0].sum(),
+        "no score": counts.sums.get("lacks:score", np.zeros(1)).sum(),
     }
     norms = (*roles.norm.values(), *roles.norm_irrelevant.values())
     for column in (*norms, *sample_columns(decisions)):
         reasons[f"no {column}"] = counts.sums[f"lacks:{column}"].sum()
-    return exclusions(reasons, roles)
+    remarks = dict.fromkeys(("no truth", "no score"), "left out of norms")
+    return exclusions(reasons, roles, remarks=remarks)
 
 
 def notes_on(scope: Scope, decisions: Decisions, positive: str | None) -> list[str]:

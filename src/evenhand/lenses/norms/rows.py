@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.decisions.labels import all_but
 from evenhand.decisions.roles import Attribute
 from evenhand.decisions.table import Decisions
 from evenhand.decisions.tallies.norms import (
@@ -30,6 +31,7 @@ from evenhand.stats.estimate import Estimate, FloatArray, number
 from evenhand.stats.families import benjamini_hochberg, sidak
 from evenhand.stats.ranks import (
     CONSTANT,
+    FEWEST_ROWS,
     smallest_detectable,
     spearman_from_moments,
 )
@@ -47,9 +49,6 @@ from evenhand.stats.trend import (
     slope,
 )
 
-# Classes are written so where the rows are those of another truth.
-NOT = "not:"
-FEWEST_ROWS = 3
 # Resamples of the classes, for the interval beside the one by formula.
 DRAWS = 2_000
 
@@ -114,7 +113,7 @@ def cells_of(
         both = [
             binary_ranks(decisions, attribute, positive, stratified=s, **shared) for s in passes
         ]
-        for value, name in (("1", positive), ("0", f"{NOT}{positive}")):
+        for value, name in (("1", positive), ("0", all_but(positive))):
             if value == "1" or elsewhere:
                 found = [_laid(ranks, scope, key="y", values=(value,)) for ranks in both]
                 yield _cells(found, (name,), (True,), norms, weighted=weighted)
@@ -125,7 +124,7 @@ def cells_of(
     for name in wide:
         ranks = [other_ranks(decisions, attribute, name, stratified=s, **shared) for s in passes]
         others.append([_laid(each, scope, key=None, values=()) for each in ranks])
-    names = tuple(f"{NOT}{name}" for name in wide)
+    names = tuple(all_but(name) for name in wide)
     together = [
         _Laid(sums={k: np.concatenate([part.sums[k] for part in parts], axis=-1) for k in first})
         for parts in zip(*others, strict=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evenhand.decisions.labels import ordered
+from evenhand.decisions.labels import all_but, ordered
 from evenhand.decisions.roles import Roles
 from evenhand.decisions.tally import Tally
 from evenhand.errors import UsageError, nearest
@@ -211,7 +211,7 @@ def find_classes(tally: Tally, roles: Roles) -> tuple[tuple[str, ...], str | Non
                 f"{nearest(roles.positive, found)} It has {', '.join(found[:8])}."
             )
         others = [name for name in found if name != roles.positive]
-        other = others[0] if len(others) == 1 else f"not:{roles.positive}"
+        other = others[0] if len(others) == 1 else all_but(roles.positive)
         return (other, roles.positive), roles.positive
     if len(found) == 2:
         raise UsageError(

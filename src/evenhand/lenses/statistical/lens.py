@@ -251,16 +251,17 @@ def left_out(tally: Tally, attribute: Attribute, roles: Roles) -> dict[str, int]
     if "decision" in codes:
         reasons["no decision"] = n[codes["decision"] < 0].sum()
     if "truth" in codes:
-        reasons["no truth (kept for selection rates)"] = n[codes["truth"] < 0].sum()
+        reasons["no truth"] = n[codes["truth"] < 0].sum()
     if "stratum" in codes:
-        reasons[f"no {roles.stratum} (kept outside strata)"] = n[codes["stratum"] < 0].sum()
+        reasons[f"no {roles.stratum}"] = n[codes["stratum"] < 0].sum()
     if "cluster" in codes:
         reasons[f"no {roles.together}"] = n[codes["cluster"] < 0].sum()
     if "weighed" in codes:
         reasons[f"no {roles.weight}"] = n[codes["weighed"] < 0].sum()
     if "scored" in codes:
         reasons["no decision"] = n[codes["scored"] < 0].sum()
-    return exclusions(reasons, roles)
+    remarks = {f"no {roles.stratum}": "kept outside strata", "no truth": "kept for selection rates"}
+    return exclusions(reasons, roles, remarks=remarks)
 
 
 def _of_groups(factor: FloatArray | float, groups: list[int]) -> FloatArray | float:

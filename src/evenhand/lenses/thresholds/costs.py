@@ -367,18 +367,19 @@ def _equalised(
 
 
 def _cut(threshold: float | None) -> str:
-    return "deciding for nobody" if threshold is None else f"a threshold of {threshold:.3g}"
+    return "deciding for nobody" if threshold is None else f"threshold of {threshold:.3g}"
 
 
 def _group_line(group: GroupCost) -> str:
+    article = "" if group.cheapest.threshold is None else "a "
     line = (
         f"{group.group}: with one miss worth {group.cost_ratio:g} false alarms, "
-        f"{_cut(group.cheapest.threshold)} is cheapest (cost {group.cheapest.cost:,.6g}, "
+        f"{article}{_cut(group.cheapest.threshold)} is cheapest (cost {group.cheapest.cost:,.6g}, "
         f"n = {group.n:,.0f})"
     )
     if group.present is not None:
         line += (
-            f"; the present {_cut(group.present.threshold).removeprefix('a ')} costs "
+            f"; the present {_cut(group.present.threshold)} costs "
             f"{group.present.extra_cost:,.6g} more"
         )
     return f"{line}."

@@ -213,9 +213,10 @@ def left_out(tallied: Margins, attribute: Attribute, decisions: Decisions) -> di
     nobody = int(tallied.tally.sums["n"][tallied.tally.codes["group"] < 0].sum())
     reasons = {
         f"no {attribute.name}": nobody,
-        "no truth, score or threshold (thresholds)": tallied.unusable,
+        "no truth, score or threshold": tallied.unusable,
     }
-    return exclusions(reasons, decisions.roles)
+    remarks = {"no truth, score or threshold": "thresholds"}
+    return exclusions(reasons, decisions.roles, remarks=remarks)
 
 
 def _falling(margin: Margin, g: int, *, half_width: float, seed: int) -> Monotonicity:

@@ -56,7 +56,8 @@ class Margin:
     """The implied thresholds of every group within one stratum (None: the whole table).
 
     `discrete` holds the sets of groups whose scores take few values; `window` the share of
-    positive truths inside the bandwidth, with effective hits and rows.
+    positive truths inside the bandwidth, with effective hits and rows; `rule` says in words where
+    the bandwidth comes from, `given` whether it was asked for.
     """
 
     stratum: str | None
@@ -67,6 +68,7 @@ class Margin:
     values: dict[int, ScoreHistogram]
     window: FloatArray
     rule: str
+    given: bool = False
 
     @property
     def n(self) -> FloatArray:
@@ -223,6 +225,7 @@ def measure_margins(
                     values=here,
                     window=sums.window[mine],
                     rule=named + source,
+                    given=bool(bandwidth),
                 )
             )
     return found

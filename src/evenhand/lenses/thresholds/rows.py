@@ -344,8 +344,7 @@ def rest_of(margin: Margin, level: float) -> ImpliedThresholds:
         weights=others(held.weights),
         squares=others(held.squares),
     )
-    given = margin.rule.startswith("bandwidth given")
-    h = margin.found.bandwidth if given else rule_of_thumb_bandwidth(pooled)
+    h = margin.found.bandwidth if margin.given else rule_of_thumb_bandwidth(pooled)
     return implied_thresholds(
         binned_sums(pooled, h).moments, threshold=np.nan, bandwidth=h, level=level
     )

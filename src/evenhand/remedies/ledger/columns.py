@@ -23,14 +23,14 @@ NO_NAMES = "it reads the words of names, and rows of a table have none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Encoding:
+class ColumnEncoding:
     """Columns as features: numbers centred and scaled, words as a 0/1 feature for each value.
 
     Learned from training rows; a word that none of them has is 0 on every feature of its column.
 
     Examples:
         >>> table = {"age": [20.0, 40.0], "town": ["A", "B"]}
-        >>> Encoding.of(table).features({"age": [30.0], "town": ["C"]}).tolist()
+        >>> ColumnEncoding.of(table).features({"age": [30.0], "town": ["C"]}).tolist()
         [[0.0, 0.0, 0.0]]
     """
 

@@ -11,6 +11,7 @@ from evenhand.decisions.table import Decisions
 from evenhand.lenses.counterfactual import lens as counterfactual
 from evenhand.lenses.norms import lens as norms
 from evenhand.lenses.rows import Options, Rows
+from evenhand.lenses.scope import HIDDEN_UNDER
 from evenhand.lenses.statistical import lens as statistical
 from evenhand.remedies.cells import Codes
 from evenhand.stats.estimate import FloatArray, number
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 GROUP = "group"
 BASELINE = "baseline"  # what every remedy is measured against: none
-FEWEST = 10
 EVERYBODY = ""
 
 
@@ -448,12 +448,12 @@ def _accepted_gaps(rows: Any, rates: FloatArray, at: Codes) -> dict[tuple[str, s
     return {
         (rows.classes[c], rows.groups[g]): float(rates[c, g] - rates[c, rows.reference])
         for c, g in np.ndindex(*shape)
-        if g != rows.reference and min(n[c, g], n[c, rows.reference]) >= FEWEST
+        if g != rows.reference and min(n[c, g], n[c, rows.reference]) >= HIDDEN_UNDER
     }
 
 
 def _cells(
-    rows: Rows | None, measure: str, *, fewest: int = FEWEST
+    rows: Rows | None, measure: str, *, fewest: int = HIDDEN_UNDER
 ) -> dict[tuple[str, str], float]:
     if rows is None or not len(rows):
         return {}

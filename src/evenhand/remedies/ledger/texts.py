@@ -20,7 +20,7 @@ from evenhand.models.norms.fit import (
 from evenhand.models.vectors import WordVectors
 from evenhand.remedies.augment import counterfactual_texts
 from evenhand.remedies.cells import Codes
-from evenhand.remedies.ledger.columns import COLUMNS, NO_NAMES, NO_NORMS, NO_SWAP, Encoding
+from evenhand.remedies.ledger.columns import COLUMNS, NO_NAMES, NO_NORMS, NO_SWAP, ColumnEncoding
 from evenhand.remedies.ledger.encoders import Encoder, find_encoder
 from evenhand.remedies.ledger.rows import LedgerRows
 from evenhand.speech import listed, plural
@@ -232,7 +232,7 @@ def prepare_columns(rows: LedgerRows) -> LedgerTexts:
     """Columns as features, learned from the training rows; what rests on texts is undefined."""
     table = rows.people.columns
     at = rows.train.tolist()
-    encoding = Encoding.of({name: [held[k] for k in at] for name, held in table.items()})
+    encoding = ColumnEncoding.of({name: [held[k] for k in at] for name, held in table.items()})
     everybody = np.arange(len(rows.people), dtype=np.intp)
     return LedgerTexts(
         rows=rows,

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evenhand.remedies.ledger.measures import FEWEST, Outcome
+from evenhand.lenses.scope import HIDDEN_UNDER
+from evenhand.remedies.ledger.measures import Outcome
 from evenhand.stats.estimate import Estimate, FloatArray, critical, number
 from evenhand.stats.ranks import (
+    FEWEST_ROWS,
     average_ranks,
     bonett_wright,
     correlation_p,
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from evenhand.remedies.ledger.texts import LedgerTexts
 
 Estimates = Mapping[tuple[str, str], Estimate]
-FEWEST_ROWS = 3
 
 
 def norm_estimates(texts: "LedgerTexts", runs: Sequence[Outcome], *, level: float) -> Estimates:
@@ -138,7 +139,7 @@ def _small_classes(
 ) -> Iterator[dict[str, Any]]:
     group, named = whose
     _, r, n = class_correlations(texts, runs, group=group, norm=norm)
-    for c in np.flatnonzero(n >= FEWEST):
+    for c in np.flatnonzero(n >= HIDDEN_UNDER):
         known = r[:, c][np.isfinite(r[:, c])]
         if not known.size:
             continue

@@ -5,6 +5,7 @@ from typing import Any
 
 from evenhand.lenses.kinds import Measure
 from evenhand.lenses.measures import look_up
+from evenhand.lenses.rows import Row
 from evenhand.report.blocks import (
     Block,
     by_both,
@@ -17,7 +18,7 @@ from evenhand.report.blocks import (
     slug,
 )
 from evenhand.report.labels import short
-from evenhand.report.view import Row, View, by_size, with_findings
+from evenhand.report.view import View, by_size, with_findings
 from evenhand.speech import opening
 
 MOST_FIGURES, MOST_ROWS = 4, 60

@@ -4,11 +4,12 @@ from collections import Counter
 from typing import Any
 
 from evenhand.findings.limits import small_row
+from evenhand.lenses.rows import Row
 from evenhand.lenses.scope import HIDDEN_UNDER, UNTOLD_UNDER
 from evenhand.report.blocks import Block, folded, rows_csv, section, sentences, table
 from evenhand.report.labels import cell, spoken
 from evenhand.report.table import left_out, rows_left_out
-from evenhand.report.view import Row, View
+from evenhand.report.view import View
 from evenhand.speech import plural
 
 # Every number of the audit goes into the page where it is small enough to carry.

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evenhand.lenses.measures import look_up
+from evenhand.lenses.rows import Row
 from evenhand.lenses.scope import HIDDEN_UNDER
 from evenhand.report.blocks import (
     Block,
@@ -19,7 +20,7 @@ from evenhand.report.blocks import (
 )
 from evenhand.report.labels import cell, short
 from evenhand.report.palette import OUTSIDE, PLAIN, VERDICTS
-from evenhand.report.view import Row, View, by_size, with_findings
+from evenhand.report.view import View, by_size, with_findings
 from evenhand.speech import number, signed
 
 LENS = "norms"

@@ -5,6 +5,7 @@ from typing import Any
 
 from evenhand.findings.sentences.words import words
 from evenhand.lenses.measures import look_up
+from evenhand.lenses.rows import Row
 from evenhand.report.blocks import (
     Block,
     by_both,
@@ -20,7 +21,7 @@ from evenhand.report.blocks import (
 )
 from evenhand.report.labels import short
 from evenhand.report.table import impact_ratios
-from evenhand.report.view import Row, View, by_size, with_findings
+from evenhand.report.view import View, by_size, with_findings
 from evenhand.speech import plural
 
 LENS = "statistical"

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evenhand.lenses.rows import Row
 from evenhand.report.blocks import (
     Block,
     as_csv,
@@ -19,7 +20,7 @@ from evenhand.report.blocks import (
 from evenhand.report.evidence import nearest_tables
 from evenhand.report.labels import cell, listed, short
 from evenhand.report.palette import INK, SERIES, WITHIN
-from evenhand.report.view import Row, View, by_size, with_findings
+from evenhand.report.view import View, by_size, with_findings
 from evenhand.speech import number, opening, plural, times
 
 LENS = "thresholds"

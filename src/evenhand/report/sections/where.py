@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from evenhand.findings.sentences.words import words
+from evenhand.lenses.rows import Row
 from evenhand.report.blocks import (
     Block,
     as_csv,
@@ -22,7 +23,7 @@ from evenhand.report.blocks import (
 )
 from evenhand.report.labels import cell, short
 from evenhand.report.palette import SERIES, SERIES_SHAPES
-from evenhand.report.view import Row, View, by_size
+from evenhand.report.view import View, by_size
 from evenhand.speech import number, opening, signed
 
 MOST_GROUPS = 20

@@ -184,7 +184,7 @@ def cost_curve(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Margin:
+class CostMargin:
     """Prevalence beside a threshold and the set of cost ratios for which it is the best one.
 
     `accepted` is the prevalence at the lowest accepted score, `refused` at the highest refused
@@ -198,7 +198,7 @@ class Margin:
     cost_ratio_high: float
 
 
-def margin(curve: CostCurve, *, index: int) -> Margin:
+def margin(curve: CostCurve, *, index: int) -> CostMargin:
     """Cost ratios that a threshold of the curve implies: a set when scores are discrete.
 
     Examples:
@@ -214,7 +214,7 @@ def margin(curve: CostCurve, *, index: int) -> Margin:
     above, below = occupied[occupied >= index], occupied[occupied < index]
     accepted = yes[above[0]] / both[above[0]] if above.size else np.nan
     refused = yes[below[-1]] / both[below[-1]] if below.size else np.nan
-    return Margin(
+    return CostMargin(
         accepted=float(accepted),
         refused=float(refused),
         cost_ratio_low=float(cost_ratio(accepted)) if above.size else 0.0,
@@ -236,7 +236,7 @@ class Equalised:
     reached: FloatArray
     cost: FloatArray
     extra_cost: FloatArray
-    margins: tuple[Margin, ...]
+    margins: tuple[CostMargin, ...]
     gap: float
     gap_at_best: float
 
