@@ -123,9 +123,11 @@ def inferred_groups(
     gaps: list[InferredRate] = []
     for rate in RATES if table.has_truth else RATES[:1]:
         hits, cases = (side[0, :, place] for side in table.hits_and_cases(rate))
-        own, between = _corrected(rate, table.groups, hits, cases, matrix, base, level)
-        rates += own
-        gaps += between
+        found = _unmix(rate, table.groups, hits, cases, matrix, level)
+        for g in range(len(table.groups)):
+            rates.append(found.of_group(g, z=critical(level)))
+            if g != base:
+                gaps.append(found.gap(g, base, z=critical(level)))
     return InferredGroups(
         rates=tuple(rates),
         gaps=tuple(gaps),
@@ -184,16 +186,82 @@ def _matrix(confusion: Mapping[str, Mapping[str, float]], groups: tuple[str, ...
     return matrix
 
 
-def _corrected(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Unmixed:
+    """A rate of every true group from counts by assigned group, and how far it can be told."""
+
+    rate: str
+    groups: tuple[str, ...]
+    cases: FloatArray
+    size: FloatArray
+    observed: FloatArray
+    value: FloatArray
+    covariance: FloatArray
+    bounds: Mapping[str, FloatArray]
+    reason: str | None
+
+    def of_group(self, g: int, *, z: float) -> InferredRate:
+        """The rate of one group."""
+        value, reason = self.value[g], self.reason
+        if reason is None and not 0 <= value <= 1:
+            reason = (
+                f"the corrected rate {value:.3f} is no probability, which speaks against "
+                "assignment that does not depend on the decision"
+            )
+        half = z * float(np.sqrt(self.covariance[g, g]))
+        return InferredRate(
+            measure=self.rate,
+            group=self.groups[g],
+            reference=None,
+            observed=number(self.observed[g]),
+            value=None if reason else number(value),
+            low=None if reason else number(max(value - half, 0.0)),
+            high=None if reason else number(min(value + half, 1.0)),
+            bound_low=number(self.bounds["low"][g]),
+            bound_high=number(self.bounds["high"][g]),
+            outer_low=number(self.bounds["outer_low"][g]),
+            outer_high=number(self.bounds["outer_high"][g]),
+            share=None if self.reason else number(self.size[g] / self.size.sum()),
+            undefined=reason,
+            n=float(self.cases[g]),
+        )
+
+    def gap(self, g: int, base: int, *, z: float) -> InferredRate:
+        """The rate of one group − that of the reference."""
+        reason, gap = self.reason, self.value[g] - self.value[base]
+        spread = self.covariance
+        half = z * float(np.sqrt(spread[g, g] + spread[base, base] - 2 * spread[g, base]))
+
+        def bound(end: str, other: str) -> float | None:
+            return number(self.bounds[end][g] - self.bounds[other][base])
+
+        return InferredRate(
+            measure=f"{self.rate}_gap",
+            group=self.groups[g],
+            reference=self.groups[base],
+            observed=number(self.observed[g] - self.observed[base]),
+            value=None if reason else number(gap),
+            low=None if reason else number(max(gap - half, -1.0)),
+            high=None if reason else number(min(gap + half, 1.0)),
+            bound_low=bound("low", "high"),
+            bound_high=bound("high", "low"),
+            outer_low=bound("outer_low", "outer_high"),
+            outer_high=bound("outer_high", "outer_low"),
+            share=None,
+            undefined=reason,
+            n=float(self.cases[g]),
+        )
+
+
+def _unmix(
     rate: str,
     groups: tuple[str, ...],
     hits: FloatArray,
     cases: FloatArray,
     matrix: FloatArray,
-    base: int,
     level: float,
-) -> tuple[list[InferredRate], list[InferredRate]]:
-    """One rate of all groups, and its gaps to the reference."""
+) -> _Unmixed:
+    """One rate of all true groups, by undoing the confusion of groups."""
     inverse = np.linalg.inv(matrix.T)
     size, yes = inverse @ cases, inverse @ hits
     reason = None
@@ -203,70 +271,27 @@ def _corrected(
         reason = "the numbers assigned to each group cannot come from this confusion of groups"
     with np.errstate(all="ignore"):
         observed, value = hits / cases, yes / size
-    blank = np.full(len(groups), np.nan)
     covariance = np.full((len(groups), len(groups)), np.nan)
-    bounds = dict.fromkeys(("low", "high", "outer_low", "outer_high"), blank)
+    bounds = dict.fromkeys(("low", "high", "outer_low", "outer_high"), np.full(len(groups), np.nan))
     if reason is None:
         # Both the mix of groups and their decisions are sampled: the ratio's influence, squared.
         up, down = inverse * (1 - value)[:, None], inverse * value[:, None]
         spread = (up * (hits + 0.5)) @ up.T + (down * (cases - hits + 0.5)) @ down.T
         covariance = spread / np.outer(size, size)
-        shares = size / size.sum()
-        found = group_rate_bounds(
-            hits, cases, membership=true_given_assigned(matrix, shares=shares), level=level
-        )
+        members = true_given_assigned(matrix, shares=size / size.sum())
+        found = group_rate_bounds(hits, cases, membership=members, level=level)
         bounds = {name: getattr(found, name) for name in bounds}
-    z = critical(level)
-    own, between = [], []
-    for g, name in enumerate(groups):
-        outside = reason
-        if reason is None and not 0 <= value[g] <= 1:
-            outside = (
-                f"the corrected rate {value[g]:.3f} is no probability, which speaks against "
-                "assignment that does not depend on the decision"
-            )
-        half = z * float(np.sqrt(covariance[g, g]))
-        shared: dict[str, Any] = {"n": float(cases[g]), "group": name}
-        own.append(
-            InferredRate(
-                measure=rate,
-                reference=None,
-                observed=number(observed[g]),
-                value=None if outside else number(value[g]),
-                low=None if outside else number(max(value[g] - half, 0.0)),
-                high=None if outside else number(min(value[g] + half, 1.0)),
-                bound_low=number(bounds["low"][g]),
-                bound_high=number(bounds["high"][g]),
-                outer_low=number(bounds["outer_low"][g]),
-                outer_high=number(bounds["outer_high"][g]),
-                share=None if reason else number(size[g] / size.sum()),
-                undefined=outside,
-                **shared,
-            )
-        )
-        if g == base:
-            continue
-        gap = value[g] - value[base]
-        variance = covariance[g, g] + covariance[base, base] - 2 * covariance[g, base]
-        half = z * float(np.sqrt(variance))
-        between.append(
-            InferredRate(
-                measure=f"{rate}_gap",
-                reference=groups[base],
-                observed=number(observed[g] - observed[base]),
-                value=None if reason else number(gap),
-                low=None if reason else number(max(gap - half, -1.0)),
-                high=None if reason else number(min(gap + half, 1.0)),
-                bound_low=number(bounds["low"][g] - bounds["high"][base]),
-                bound_high=number(bounds["high"][g] - bounds["low"][base]),
-                outer_low=number(bounds["outer_low"][g] - bounds["outer_high"][base]),
-                outer_high=number(bounds["outer_high"][g] - bounds["outer_low"][base]),
-                share=None,
-                undefined=reason,
-                **shared,
-            )
-        )
-    return own, between
+    return _Unmixed(
+        rate=rate,
+        groups=groups,
+        cases=cases,
+        size=size,
+        observed=observed,
+        value=value,
+        covariance=covariance,
+        bounds=bounds,
+        reason=reason,
+    )
 
 
 def _line(row: InferredRate) -> str:

@@ -1,6 +1,6 @@
 """Norm bias: group shares against rank correlations, and the words that carry it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evenhand.lenses.measures import look_up
@@ -179,10 +179,10 @@ def norms_section(view: View) -> dict[str, Any] | None:
     plain = [one for one in trends if not one.get("irrelevant")]
     shown = _leading(plain)
     for one in shown[:1]:
-        blocks.append(_trend(view, one))
-    more = [_trend(view, one) for one in shown[1:MOST_TRENDS]]
+        blocks.append(_trend(one))
+    more = [_trend(one) for one in shown[1:MOST_TRENDS]]
     without = {one["group"]: one for one in trends if one.get("irrelevant")}
-    more += [_trend(view, without[one["group"]]) for one in shown[:1] if one["group"] in without]
+    more += [_trend(without[one["group"]]) for one in shown[:1] if one["group"] in without]
     blocks += _biases(view)
     blocks += words_figure(view)
     if more:
@@ -207,84 +207,21 @@ def _leading(trends: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return sorted(trends, key=lambda one: -abs(one.get("bias") or 0.0))
 
 
-def _trend(view: View, one: Mapping[str, Any]) -> Block:
-    group = short(one["group"])
+def _trend(one: Mapping[str, Any]) -> Block:
+    """The classes of one group and norm, and how their correlations rise with the group's share."""
+    group, lines = short(one["group"]), _class_lines(one)
     irrelevant = bool(one.get("irrelevant"))
-    keys = ("classes", "share", "correlation", "low", "high", "n")
-    lines = [
-        dict(zip(keys, values))
-        for values in zip(*(one.get(key) or [None] * len(one["classes"]) for key in keys))
-    ]
-    for x in lines:
-        # Older records held the correlations of a few rows; nobody is shown them.
-        if x["n"] is not None and x["n"] < HIDDEN_UNDER:
-            x |= {"correlation": None, "low": None, "high": None}
-    known = [x for x in lines if x["share"] is not None and x["correlation"] is not None]
-    ranked = sorted(known, key=lambda x: -abs(x["correlation"]))
-    named = (
-        {x["classes"] for x in ranked[:4]}
-        | {x["classes"] for x in sorted(known, key=lambda x: x["share"])[:1]}
-        | {x["classes"] for x in sorted(known, key=lambda x: -x["share"])[:1]}
-    )
-    points = [
-        {
-            "x": x["share"],
-            "y": x["correlation"],
-            "y_low": x["low"],
-            "y_high": x["high"],
-            "kind": "told" if _beyond(x) else "open",
-            "name": short(x["classes"], most=22) if x["classes"] in named else None,
-            "tip": f"{short(x['classes'])}: share {number(x['share'])}, "
-            f"rank correlation {signed(x['correlation'])}",
-        }
-        for x in ranked
-    ]
-    bias = one.get("bias")
-    ends = one.get("bias_interval") or (None, None)
-    rho = "undefined" if bias is None else signed(bias)
-    if bias is not None and None not in ends:
-        rho += f" [{number(ends[0])}, {number(ends[1])}]"
     by = " by words that say nothing of the class" if irrelevant else ""
-    title = f"Norm bias of {group}{by}: ρ = {rho}"
+    title = f"Norm bias of {group}{by}: ρ = {_with_interval(one, 'bias', 'undefined')}"
     end = "-irrelevant" if irrelevant else ""
     columns = ("Class", f"Share of {group}", f"With the norm of {group}", "Interval", "n")
-    rows = [
-        [
-            cell(x["classes"]),
-            number(x["share"]),
-            signed(x["correlation"]),
-            f"[{number(x['low'])}, {number(x['high'])}]"
-            if x["low"] is not None
-            else "hidden: under 10 rows"
-            if (x["n"] or 0) < HIDDEN_UNDER
-            else "",
-            f"{x['n']:,.0f}" if x["n"] is not None else "–",
-        ]
-        for x in lines
-    ]
-    notes = []
-    if one.get("mean") is not None and one.get("floor") is not None:
-        notes.append(
-            f"The mean size of the correlation is {number(one['mean'])}; sampling noise alone "
-            f"would give {number(one['floor'])}."
-        )
-    freed, ends = one.get("bias_corrected"), one.get("bias_corrected_interval") or (None, None)
-    if one.get("corrected_leads"):
-        told = "is open: the data cannot tell" if freed is None else f"is {signed(freed)}"
-        if None not in ends:
-            told += f" [{number(ends[0])}, {number(ends[1])}]"
-        notes.append(
-            f"Classes are small: only {number(one.get('reliability'))} of the variance of their "
-            f"correlations is not sampling error. Freed of it, ρ {told}, and limits are held "
-            "against that."
-        )
     return figure(
         f"norms-{slug(str(one.get('attribute')))}-{slug(str(one['group']))}{end}",
         title=title,
         charts=[
             {
                 "kind": "scatter",
-                "points": points,
+                "points": _trend_points(lines),
                 "kinds": {"told": (OUTSIDE, "circle"), "open": (PLAIN, "square")},
                 "x_axis": f"Share of {group} in the class",
                 "x_format": "%",
@@ -303,15 +240,94 @@ def _trend(view: View, one: Mapping[str, Any]) -> Block:
         numbers=table(
             f"Rank correlation of the score with the norm of {group}, among {group}",
             columns,
-            rows,
+            [_class_cells(line) for line in lines],
             numbers=columns[1:],
             most=60,
         ),
         csv_text=as_csv(
-            ("class", "share", "correlation", "low", "high", "n"), (list(x.values()) for x in lines)
+            ("class", "share", "correlation", "low", "high", "n"),
+            (list(line.values()) for line in lines),
         ),
-        notes=notes,
+        notes=_trend_notes(one),
     )
+
+
+def _class_lines(one: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The classes of a trend, a line each, without the correlations of a few rows."""
+    keys = ("classes", "share", "correlation", "low", "high", "n")
+    lines = [
+        dict(zip(keys, values))
+        for values in zip(*(one.get(key) or [None] * len(one["classes"]) for key in keys))
+    ]
+    for line in lines:
+        # Older records held the correlations of a few rows; nobody is shown them.
+        if line["n"] is not None and line["n"] < HIDDEN_UNDER:
+            line |= {"correlation": None, "low": None, "high": None}
+    return lines
+
+
+def _trend_points(lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Marks of the classes; the strongest correlations and both ends of the shares are named."""
+    known = [x for x in lines if x["share"] is not None and x["correlation"] is not None]
+    ranked = sorted(known, key=lambda x: -abs(x["correlation"]))
+    by_share = sorted(known, key=lambda x: x["share"])
+    named = {x["classes"] for x in (*ranked[:4], *by_share[:1], *by_share[-1:])}
+    return [
+        {
+            "x": x["share"],
+            "y": x["correlation"],
+            "y_low": x["low"],
+            "y_high": x["high"],
+            "kind": "told" if _beyond(x) else "open",
+            "name": short(x["classes"], most=22) if x["classes"] in named else None,
+            "tip": f"{short(x['classes'])}: share {number(x['share'])}, "
+            f"rank correlation {signed(x['correlation'])}",
+        }
+        for x in ranked
+    ]
+
+
+def _class_cells(line: Mapping[str, Any]) -> list[Any]:
+    """A class as a line of the table."""
+    interval = ""
+    if line["low"] is not None:
+        interval = f"[{number(line['low'])}, {number(line['high'])}]"
+    elif (line["n"] or 0) < HIDDEN_UNDER:
+        interval = f"hidden: under {HIDDEN_UNDER} rows"
+    return [
+        cell(line["classes"]),
+        number(line["share"]),
+        signed(line["correlation"]),
+        interval,
+        f"{line['n']:,.0f}" if line["n"] is not None else "–",
+    ]
+
+
+def _with_interval(one: Mapping[str, Any], name: str, absent: str) -> str:
+    """A number of a trend with its interval, or other words where there is none."""
+    value, ends = one.get(name), one.get(f"{name}_interval") or (None, None)
+    if value is None:
+        return absent
+    return signed(value) + (f" [{number(ends[0])}, {number(ends[1])}]" if None not in ends else "")
+
+
+def _trend_notes(one: Mapping[str, Any]) -> list[str]:
+    """What sampling noise does to a trend."""
+    notes = []
+    if one.get("mean") is not None and one.get("floor") is not None:
+        notes.append(
+            f"The mean size of the correlation is {number(one['mean'])}; sampling noise alone "
+            f"would give {number(one['floor'])}."
+        )
+    if one.get("corrected_leads"):
+        freed = _with_interval(one, "bias_corrected", "")
+        told = f"is {freed}" if freed else "is open: the data cannot tell"
+        notes.append(
+            f"Classes are small: only {number(one.get('reliability'))} of the variance of their "
+            f"correlations is not sampling error. Freed of it, ρ {told}, and limits are held "
+            "against that."
+        )
+    return notes
 
 
 def _beyond(line: Mapping[str, Any]) -> bool:

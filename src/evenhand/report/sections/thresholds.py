@@ -1,6 +1,6 @@
 """Implied thresholds against the band, and what other thresholds would cost."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from evenhand.lenses.rows import Row
@@ -195,63 +195,20 @@ def _pairs(view: View, rows: list[Row], attribute: str) -> Block:
 
 
 def _cost_curves(view: View) -> list[Block]:
+    """What each threshold costs in every group, and what equal error rates would cost."""
     curves = view.details(LENS).get("cost_curves")
     groups = (curves or {}).get("groups") or []
     if not groups:
         return []
     largest = sorted(groups, key=lambda one: -one["n"])[:MOST_CURVES]
     shown = [one for one in groups if one in largest]
-    series, points, legend = [], [], []
-    for i, one in enumerate(shown):
-        name = short(one["group"], most=24)
-        scale = 1000 / one["n"] if one["n"] else 0.0
-        places = _thin(one)
-        series.append(
-            {
-                "name": name,
-                "x": [one["thresholds"][k] for k in places],
-                "y": [one["cost"][k] * scale for k in places],
-            }
-        )
-        legend.append({"shape": "line", "colour": SERIES[i % 6], "text": name, "dash": i % 6})
-        for kind, shape in (("cheapest", "circle"), ("present", "diamond")):
-            at = one.get(kind)
-            if at and at.get("threshold") is not None:
-                points.append(
-                    {
-                        "series": name,
-                        "x": at["threshold"],
-                        "y": at["cost"] * scale,
-                        "shape": shape,
-                        "tip": f"{name}, {kind}: threshold {number(at['threshold'])}",
-                    }
-                )
-    legend += [
-        {"shape": "diamond", "colour": INK, "text": "Present threshold"},
-        {"shape": "circle", "colour": INK, "text": "Cheapest threshold"},
-    ]
+    points = [point for one in shown for point in _curve_points(one)]
     ratio = {one["cost_ratio"] for one in groups}
     at = f" at a cost ratio of {times(ratio.pop())}" if len(ratio) == 1 else ""
-    dearest = max(
-        (one for one in groups if one.get("present")),
-        key=lambda one: one["present"]["extra_low"],
-        default=None,
-    )
-    sure = dearest is not None and dearest["present"]["extra_low"] > 0
-    title = (
-        f"At the present threshold {short(dearest['group'])} costs more than it need"
-        if dearest is not None and sure
-        else f"What each threshold costs{at}"
-    )
+    title = _cost_title(groups) or f"What each threshold costs{at}"
     columns = ("Group", "n", "Present", "Cheapest", "As cheap, from – to", "Extra cost", "Interval")
-    rows = [_curve_row(one) for one in shown]
-    lines = [
-        [one["group"], t, c, fp, fn]
-        for one in groups
-        for t, c, fp, fn in zip(
-            one["thresholds"], one["cost"], one["false_positives"], one["false_negatives"]
-        )
-    ]
+    keys = ("thresholds", "cost", "false_positives", "false_negatives")
+    lines = [[one["group"], *line] for one in groups for line in zip(*(one[key] for key in keys))]
     notes = []
     if len(groups) > len(shown):
         notes.append(f"The {len(shown)} largest of {len(groups):,} groups are drawn.")
@@ -261,7 +218,7 @@ def _cost_curves(view: View) -> list[Block]:
         charts=[
             {
                 "kind": "lines",
-                "series": series,
+                "series": [_curve_series(one) for one in shown],
                 "points": points,
                 "x_axis": "Threshold",
                 "y_axis": "Cost per 1,000 cases",
@@ -272,14 +229,77 @@ def _cost_curves(view: View) -> list[Block]:
         ],
         read=f"cost counts false positives plus the cost ratio times false negatives{at}; lower "
         "is better. Where the curve is flat, the threshold hardly matters.",
-        legend=legend,
-        numbers=table(f"Cost of thresholds{at}", columns, rows, numbers=columns[1:]),
+        legend=_curve_legend(shown),
+        numbers=table(
+            f"Cost of thresholds{at}",
+            columns,
+            [_curve_row(one) for one in shown],
+            numbers=columns[1:],
+        ),
         csv_text=as_csv(
             ("group", "threshold", "cost", "false_positives", "false_negatives"), lines
         ),
         notes=notes,
     )
     return [drawn, *_equalised(curves or {})]
+
+
+def _curve_name(one: Mapping[str, Any]) -> str:
+    return short(one["group"], most=24)
+
+
+def _per_thousand(one: Mapping[str, Any]) -> float:
+    """What a cost is multiplied by to be that of 1,000 cases."""
+    return 1000 / one["n"] if one["n"] else 0.0
+
+
+def _curve_series(one: Mapping[str, Any]) -> dict[str, Any]:
+    """A group's costs along the thresholds."""
+    places, scale = _thin(one), _per_thousand(one)
+    return {
+        "name": _curve_name(one),
+        "x": [one["thresholds"][k] for k in places],
+        "y": [one["cost"][k] * scale for k in places],
+    }
+
+
+def _curve_points(one: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Marks of a group's cheapest and of its present threshold."""
+    name, scale = _curve_name(one), _per_thousand(one)
+    for kind, shape in (("cheapest", "circle"), ("present", "diamond")):
+        at = one.get(kind)
+        if at and at.get("threshold") is not None:
+            yield {
+                "series": name,
+                "x": at["threshold"],
+                "y": at["cost"] * scale,
+                "shape": shape,
+                "tip": f"{name}, {kind}: threshold {number(at['threshold'])}",
+            }
+
+
+def _curve_legend(shown: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    groups: list[dict[str, Any]] = [
+        {"shape": "line", "colour": SERIES[i % 6], "text": _curve_name(one), "dash": i % 6}
+        for i, one in enumerate(shown)
+    ]
+    return [
+        *groups,
+        {"shape": "diamond", "colour": INK, "text": "Present threshold"},
+        {"shape": "circle", "colour": INK, "text": "Cheapest threshold"},
+    ]
+
+
+def _cost_title(groups: Sequence[Mapping[str, Any]]) -> str | None:
+    """The group whose present threshold surely costs most beyond need; None where none does."""
+    dearest = max(
+        (one for one in groups if one.get("present")),
+        key=lambda one: one["present"]["extra_low"],
+        default=None,
+    )
+    if dearest is None or not dearest["present"]["extra_low"] > 0:
+        return None
+    return f"At the present threshold {short(dearest['group'])} costs more than it need"
 
 
 def _window(points: list[dict[str, Any]], axis: str, around: float) -> list[float] | None:
