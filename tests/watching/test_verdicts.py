@@ -14,7 +14,7 @@ from evenhand.simulate.weeks import moderation_weeks
 from evenhand.stats.alarm_lines import change_lines
 from evenhand.stats.sequential import between_upper, change_evidence, gap_so_far, limit_evidence
 from evenhand.watching.screen import StreamTask, judge_all
-from evenhand.watching.streams import Key, Stream, Watched
+from evenhand.watching.streams import Stream, StreamKey, Watched
 from evenhand.watching.verdicts import (
     CHANGE,
     LIMIT,
@@ -24,7 +24,7 @@ from evenhand.watching.verdicts import (
     numbers_of,
 )
 
-KEY = Key(
+KEY = StreamKey(
     lens="statistical", measure="selection_rate_gap", class_="1", attribute="g", group="a",
     reference="b",
 )  # fmt: skip

@@ -44,7 +44,7 @@ SIGNATURES = {
     b"\xfe\xff": "is in UTF-16. Save it as UTF-8 and try again.",
 }
 MARK = b"\xef\xbb\xbf"
-Cells = NDArray[np.uint8]
+Bytes = NDArray[np.uint8]
 Places = NDArray[np.intp]
 # How the values of a column are written; a column is of the first kind that all of them fit.
 WHOLE, NUMBER, YES_NO, TEXT = "whole", "number", "yes or no", "text"
@@ -343,7 +343,7 @@ class _Checker:
                 values.add(cells, start, stops[:, place], quoted=quoted)
 
     def _check_cells(
-        self, cells: Cells, signs: Places, ends: NDArray[np.bool_]
+        self, cells: Bytes, signs: Places, ends: NDArray[np.bool_]
     ) -> tuple[Places, Places]:
         """Where each record begins and each of its cells ends, less one at the beginning.
 
@@ -376,7 +376,7 @@ class _Checker:
             )
         return before[~blank], np.delete(signs, places[blank]).reshape(-1, self.columns)
 
-    def _check_quotes(self, cells: Cells, quotes: Places) -> None:
+    def _check_quotes(self, cells: Bytes, quotes: Places) -> None:
         """Refuse quotation marks that neither open, close nor stand doubled in a cell."""
         opening, closing = quotes[::2], quotes[1::2]
         fits = self._edge[cells[np.maximum(opening - 1, 0)]] | (opening == 0)
@@ -408,7 +408,7 @@ class _Values:
         """How the values are written; text where they are too long or too many."""
         return kind_of(self._texts) if self.may_be_numbers else TEXT
 
-    def add(self, cells: Cells, start: Places, stop: Places, *, quoted: bool) -> None:
+    def add(self, cells: Bytes, start: Places, stop: Places, *, quoted: bool) -> None:
         """Take in the values that start and stop at these places."""
         size = stop - start
         if cells[stop[0]] == LINE:
@@ -431,7 +431,7 @@ class _Values:
         elif width:
             self._add_short(cells, start, size, width)
 
-    def _add_short(self, cells: Cells, start: Places, size: Places, width: int) -> None:
+    def _add_short(self, cells: Bytes, start: Places, size: Places, width: int) -> None:
         keys = np.zeros(len(start), dtype=np.uint64)
         for i in range(width):
             byte = np.where(i < size, cells[np.minimum(start + i, len(cells) - 1)], 0)

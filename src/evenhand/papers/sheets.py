@@ -3,7 +3,7 @@
 A paper becomes a folder: one page, and each table and figure as files of its own.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from itertools import combinations
@@ -444,4 +444,3 @@ gap:1rem}}.panel svg{{max-width:100%;height:auto}}figcaption,.files{{color:#4b52
 {body}
 </main></body></html>
 """
-Progress = Callable[[str], None]

@@ -22,7 +22,7 @@ from evenhand.lenses.rows import Options
 from evenhand.stats.estimate import critical
 from evenhand.stats.sequential import BURN_IN
 from evenhand.watching.store import Store, StoredPeriod
-from evenhand.watching.streams import LENS_MEASURES, Key, Stream, Watched
+from evenhand.watching.streams import LENS_MEASURES, Stream, StreamKey, Watched
 
 # Ratios vary as their logarithms do.
 LOGARITHMIC = ("cost_ratio", "cost_ratio_ratio")
@@ -65,7 +65,7 @@ def lens_streams(
                 store, lens, [periods[p] for p in places], lens, options, of=None
             )
         for text, told in whole[last.id].items():
-            key = Key.of(text)
+            key = StreamKey.of(text)
             if key.measure in mine:
                 streams.append(_stream(key, mine[key.measure], told, single, periods, places, lens))
     return streams, kept, settings
@@ -150,7 +150,7 @@ def _measure(tallies: Tallies, lens: str, options: Mapping[str, Any]) -> Told:
         error = (high - low) / (2 * critical(_LEVEL))
         if not np.isfinite(error) or error <= 0:
             continue
-        key = Key(
+        key = StreamKey(
             lens=lens, measure=row["measure"], class_=row["class"], attribute=row["attribute"],
             group=row["group"], reference=row["reference"],
         )  # fmt: skip
@@ -159,7 +159,7 @@ def _measure(tallies: Tallies, lens: str, options: Mapping[str, Any]) -> Told:
 
 
 def _stream(
-    key: Key,
+    key: StreamKey,
     watched: Watched,
     whole: tuple[float, float, float, float],
     single: Mapping[int, Told],

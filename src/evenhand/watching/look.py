@@ -23,9 +23,9 @@ from evenhand.watching.screen import StreamTask, judge_all
 from evenhand.watching.store import Store, StoredAlarm, StoredPeriod
 from evenhand.watching.streams import (
     History,
-    Key,
     PeriodCounts,
     Stream,
+    StreamKey,
     Watched,
     choose_measures,
     class_labels,
@@ -65,7 +65,7 @@ class OpenAlarm:
     """An alarm of the store, as it looks now where nobody answered it yet."""
 
     stored: StoredAlarm
-    key: Key
+    key: StreamKey
     now: Alarm | None
     judged: Judged | None
 
@@ -364,7 +364,7 @@ def _alarms(
                 )
                 raised = next((i for i, n in enumerate(numbers) if n >= alarm.raised), now.raised)
                 now = replace(now, raised=raised)
-        found.append(OpenAlarm(stored=alarm, key=Key.of(alarm.stream), now=now, judged=one))
+        found.append(OpenAlarm(stored=alarm, key=StreamKey.of(alarm.stream), now=now, judged=one))
     return tuple(found)
 
 

@@ -53,7 +53,7 @@ class Watched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
+class StreamKey:
     """Which number a stream is of."""
 
     lens: str
@@ -70,7 +70,7 @@ class Key:
                            self.reference], ensure_ascii=False)  # fmt: skip
 
     @classmethod
-    def of(cls, text: str) -> "Key":
+    def of(cls, text: str) -> "StreamKey":
         """The key that a text stands for."""
         lens, measure, class_, attribute, group, reference = json.loads(text)
         return cls(
@@ -90,7 +90,7 @@ class Stream:
     together say then, and `looks` how many they are.
     """
 
-    key: Key
+    key: StreamKey
     watched: Watched
     counts: FloatArray
     places: tuple[int, ...]
@@ -395,7 +395,7 @@ def rate_streams(
                 mine = history.groups.index(group)
                 k2, n2 = _reference_counts(hits, cases, history, reference, mine, c)
                 counts = np.stack([hits[:, mine, c], cases[:, mine, c], k2, n2])
-                key = Key(
+                key = StreamKey(
                     lens="statistical", measure=one.measure, class_=history.classes[c],
                     attribute=attribute, group=group, reference=reference,
                 )  # fmt: skip
@@ -430,7 +430,7 @@ def pair_streams(
             for g, pair in enumerate(history.groups):
                 counts = history.counts[chosen, g, c, PAIRED.index(rate)].T
                 value, _, reference = pair.partition("|")
-                key = Key(
+                key = StreamKey(
                     lens="counterfactual", measure=one.measure, class_=history.classes[c],
                     attribute=attribute, group=value, reference=reference,
                 )  # fmt: skip
@@ -439,7 +439,7 @@ def pair_streams(
 
 
 def _carried(
-    key: Key,
+    key: StreamKey,
     watched: Watched,
     counts: FloatArray,
     places: Sequence[int],

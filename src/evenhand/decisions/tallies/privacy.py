@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from evenhand.decisions.tallies.grid import CELL, SIDES, VALUE
-from evenhand.decisions.tallies.sets import NAMES, NUMBERS, PERSONAL, PSEUDONYMS, Cells, Tallies
+from evenhand.decisions.tallies.sets import NAMES, NUMBERS, PERSONAL, PSEUDONYMS, Tallies, Withheld
 from evenhand.decisions.tally import Tally
 from evenhand.errors import DataError, UsageError
 
@@ -107,7 +107,7 @@ def with_floor(tallies: Tallies, floor: int) -> Tallies:
     """
     if floor <= 1:
         return tallies
-    withheld: dict[str, Cells] = {}
+    withheld: dict[str, Withheld] = {}
 
     def over(tables: Mapping[str, Tally]) -> dict[str, Tally]:
         found = {}

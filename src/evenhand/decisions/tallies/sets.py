@@ -25,7 +25,7 @@ PERSONAL = ("labeler", "item", "cluster")
 NAMES, NUMBERS, PSEUDONYMS = "names", "numbers", "pseudonyms"
 # Sources that are named when sets are merged; more of them are counted.
 MOST_SOURCES = 3
-Cells = tuple[int, int]
+Withheld = tuple[int, int]
 
 
 def table_name(kind: str, *parts: str) -> str:
@@ -78,7 +78,7 @@ class Tallies:
     lost: Mapping[str, str] = field(default_factory=dict)
     names: str = NAMES
     floor: int = 0
-    withheld: Mapping[str, Cells] = field(default_factory=dict)
+    withheld: Mapping[str, Withheld] = field(default_factory=dict)
     settings: Mapping[str, float] = field(default_factory=dict)
     version: str = __version__
     parts: int = 1
