@@ -392,3 +392,11 @@ def test_one_bar_is_a_limit_on_the_criterion_and_recorded() -> None:
     assert first.sentence.startswith(
         "Labelers ask for more evidence about group B than about group A: their bar (how much "
     )
+
+
+def test_of_bars_that_one_standard_asks_for_the_weights_are_told_first() -> None:
+    table = labelled({"A": bar_for(4, 0.25), "B": bar_for(4, 0.10)})
+    found = audit(table, lenses=["labelers"])
+    names = [one.measure for one in found.findings]
+    assert names.index("cost_ratio") < names.index("criterion_gap_average")
+    assert "as one standard asks for where cases whose truth is" in found.findings[0].sentence

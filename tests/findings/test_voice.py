@@ -817,6 +817,55 @@ LINES: dict[str, tuple[Words, dict[str, Any], list[dict[str, Any]], str]] = {
             "nonbinary people than for men: anything from 0.80 to 1.70 times as much fits."
         ),
     ),
+    "weights by labelers alike": (
+        POSTS,
+        row("cost_ratio_ratio", 1.05, 0.9, 1.2, lens="labelers", **limit(0.8, 1.25, "within")),
+        [],
+        (
+            "Labelers treat a missed violation about as seriously for nonbinary people as for "
+            "men: 1.05 times as much (0.90 to 1.20); 0.8 to 1.25 was agreed, and that is kept."
+        ),
+    ),
+    "bars alike": (
+        POSTS,
+        row("criterion_gap", 0.05, -0.04, 0.1, lens="labelers", **limit(-0.2, 0.2, "within")),
+        [],
+        (
+            "Labelers ask for about as much evidence about nonbinary people as about men: their "
+            "bar (how much evidence labelers ask for) is 0.05 standard deviations higher (−0.04 "
+            "to 0.10); at most 0.2 was agreed, and that is kept."
+        ),
+    ),
+    "skill alike": (
+        POSTS,
+        row("separation_gap", -0.05, -0.1, 0.04, lens="labelers", **limit(-0.2, 0.2, "within")),
+        [],
+        (
+            "Labelers tell violations from others about as well for nonbinary people as for men: "
+            "their skill (how far apart true and other cases look to labelers) is 0.05 standard "
+            "deviations lower (−0.10 to 0.04); at most 0.2 was agreed, and that is kept."
+        ),
+    ),
+    "weights by scores alike": (
+        POSTS,
+        row("cost_ratio_ratio", 1.05, 0.9, 1.2, lens="thresholds", **limit(0.8, 1.25, "within")),
+        two("cost_ratio", 4.2, 4.0),
+        (
+            "Posts by nonbinary people are removed on about as much evidence as men's: from a 19% "
+            "chance of a violation on against 20%. One missed violation weighs 1.05 times as "
+            "much (0.90 to 1.20); 0.8 to 1.25 was agreed, and that is kept."
+        ),
+    ),
+    "weights by few scores": (
+        POSTS,
+        row("cost_ratio_ratio", None, 1.6, 7.5, lens="thresholds", set_low=2.0, set_high=6.0)
+        | {"undefined": None},
+        [],
+        (
+            "Posts by nonbinary people are removed on weaker evidence than men's: one missed "
+            "violation weighs anything from 2.00 to 6.00 times as much (1.60 to 7.50)."
+        ),
+    ),
     "weights by scores": (
         POSTS,
         row("cost_ratio_ratio", 3.8, 2.51, 5.76, lens="thresholds"),

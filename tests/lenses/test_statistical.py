@@ -544,3 +544,16 @@ def test_rows_of_one_cluster_say_why_they_have_no_interval() -> None:
     )
     width = one(rows, "high", **rest) - one(rows, "low", **rest)
     assert width > one(without, "high", **rest) - one(without, "low", **rest)
+
+
+def test_a_rate_that_rests_on_one_case_says_so() -> None:
+    # At 0.17 cases expected Wilson's interval holds in 84 of 100 samples.
+    table = {"d": [1] + [0] * 39 + [1] * 39 + [0] + [1, 0] * 20, "g": ["a"] * 40 + ["b"] * 40}
+    table["g"] += ["c"] * 40
+    rows = eh.audit(table, decision="d", group="g", lenses=["statistical"]).rows
+    methods = {
+        row["group"]: row["method"] for row in rows.where(measure="selection_rate", class_="1")
+    }
+    assert methods["a"] == methods["b"]
+    assert methods["a"] == "wilson; it rests on one case, and may hold less often than it says"
+    assert methods["c"] == "wilson"

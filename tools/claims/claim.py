@@ -21,6 +21,7 @@ HOMES = (
     "claims.thresholds",
     "claims.audits",
     "claims.joined",
+    "claims.edges",
     "claims.watching",
 )
 
@@ -33,7 +34,8 @@ class Claim:
 
     `simulate(generator, repetitions)` gives 1 for each repetition in which it happened, 0 where
     it did not, NaN where the question did not arise. `share` is the part of the repetitions asked
-    for that this claim needs: whole audits are slow.
+    for that this claim needs: whole audits are slow. `said` are the words beside the number where
+    it is known to hold less often than it should.
     """
 
     measure: str
@@ -42,6 +44,7 @@ class Claim:
     simulate: Simulation
     kind: str = "coverage"
     share: float = 1.0
+    said: str = ""
 
     @property
     def name(self) -> str:

@@ -221,20 +221,21 @@ def at_the_limit(generator: Generator, repetitions: int, *, measure: str) -> Flo
     return out
 
 
-def settling_impact(generator: Generator, repetitions: int) -> Floats:
-    """Further cases for an impact ratio against a small reference settle it.
+def settling_impact(
+    generator: Generator, repetitions: int, *, sizes: Mapping[str, int], rates: Mapping[str, float]
+) -> Floats:
+    """Further cases for an impact ratio against, or beside, a small group settle it.
 
     NaN where the first audit was settled, or gave no number.
     """
     out = np.full(repetitions, np.nan)
     for i in range(repetitions):
-        sizes = {"a": 60, "b": 900}
-        found = _impact(generator, sizes, {"a": 0.5, "b": 0.36})
+        found = _impact(generator, sizes, rates)
         asked = found.findings[0].settle
         if found.verdict != "cannot tell" or asked is None or not asked.how_many:
             continue
-        rates = found.rows.where(measure="selection_rate", class_="1")
-        seen = dict(zip(rates["group"], rates["value"]))
+        shown = found.rows.where(measure="selection_rate", class_="1")
+        seen = dict(zip(shown["group"], shown["value"]))
         if not 0.02 < min(seen.values()) <= max(seen.values()) < 0.98:
             continue
         grown = _grown(sizes, asked.how_many)
@@ -353,12 +354,24 @@ CLAIMS = (
             ("implied threshold gap", thresholds_at_the_limit),
         )
     ),
-    audit_claim(
-        "further units",
-        "impact ratio, a reference of 60",
-        settling_impact,
-        (0.75, 0.9),
-        "settled",
+    *(
+        audit_claim(
+            "further units",
+            setting,
+            settling_impact,
+            (0.75, 0.9),
+            "settled",
+            sizes=sizes,
+            rates=rates,
+        )
+        for setting, sizes, rates in (
+            ("impact ratio, a reference of 60", {"a": 60, "b": 900}, {"a": 0.5, "b": 0.36}),
+            (
+                "impact ratio, beside a group of 18",
+                {"a": 18, "b": 700, "c": 400},
+                {"a": 0.4, "b": 0.4, "c": 0.35},
+            ),
+        )
     ),
     audit_claim(
         "further units", "labelers' criterion gap", settling_labelers, (0.75, 0.9), "settled"

@@ -33,10 +33,14 @@ def _remarks(outcomes: Sequence[Outcome]) -> list[str]:
     """What is wider than it need be, and what does not hold, in words."""
     covering = [o for o in outcomes if o.claim.kind in ("coverage", "joint")]
     wide = [o for o in covering if o.rate > WIDE]
-    failing = [o for o in outcomes if o.verdict in ("below", "above")]
+    weak = [o for o in outcomes if o.claim.said]
+    failing = [o for o in outcomes if o.verdict in ("below", "above") and not o.claim.said]
     said = []
     if wide:
         said += [f"Wider than they need be ({_share(WIDE)} and more): {_names(wide)}.", ""]
+    for outcome in weak:
+        beside = f"its `method` says so beside it: “{outcome.claim.said}”"
+        said += [f"Less sure than it looks: {_names([outcome])}; {beside}.", ""]
     if failing:
         said += [f"Not as wanted: {_names(failing)}.", ""]
     return said

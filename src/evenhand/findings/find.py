@@ -40,6 +40,7 @@ from evenhand.lenses.scope import UNTOLD_UNDER
 LAYER, POLICY = "implementation", "policy"
 # What the average labeler does, in the place of what all labels together show.
 AVERAGES = ("cost_ratio_ratio_average", "criterion_gap_average", "separation_gap_average")
+_BARS = ("criterion_gap", "criterion_gap_average")
 _COMPARED_WEIGHTS = (*WEIGHTS_COMPARED, "implied_threshold_gap")
 
 
@@ -86,7 +87,8 @@ def find(
     """
     families = list(gather(rows, positive))
     found = [one for family in families for one in _claims(family, rows, details)]
-    claims = [one for _, one in sorted(_said_once(found), key=lambda pair: pair[0])]
+    ordered = sorted(_weights_first(_said_once(found)), key=lambda pair: pair[0])
+    claims = [one for _, one in ordered]
     findings = [*claims, *_nothing_proven(families, claims)]
     needed = sorted({i for one in findings if one.rows for i in (*one.rows, *one.numbers)})
     held = dict(zip(needed, rows.take(np.array(needed, dtype=np.int64))))
@@ -114,6 +116,25 @@ def _said_once(found: Sequence[tuple[Key, Finding]]) -> list[tuple[Key, Finding]
         return _is_weight(one) and not judged and key in compared
 
     return [(key, one) for key, one in found if not again(one)]
+
+
+def _weights_first(found: Sequence[tuple[Key, Finding]]) -> list[tuple[Key, Finding]]:
+    """The findings, with what nobody judges of labelers' bars behind how they weigh mistakes.
+
+    One standard asks for unequal bars where prevalence differs: a bar alone says nothing of it.
+    """
+    weights = {
+        (one.lens, one.attribute): key
+        for key, one in reversed(found)
+        if one.measure in ("cost_ratio", *WEIGHTS_COMPARED) and one.verdict == NOT_ASSESSED
+    }
+
+    def place(key: Key, one: Finding) -> Key:
+        before = weights.get((one.lens, one.attribute))
+        is_bar = one.measure in _BARS and one.verdict == NOT_ASSESSED
+        return max(key, (*before, 0.0)) if is_bar and before is not None else key
+
+    return [(place(key, one), one) for key, one in found]
 
 
 def _is_weight(one: Finding) -> bool:

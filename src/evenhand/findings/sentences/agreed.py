@@ -25,6 +25,11 @@ def open_(row: Row) -> bool:
     return unproven(row) and row.get("verdict") not in (WITHIN, OUTSIDE)
 
 
+def alike(row: Row) -> bool:
+    """Whether a row is shown to keep its limit, and no direction is proven: nothing more to say."""
+    return unproven(row) and row.get("verdict") == WITHIN
+
+
 def gap_words(gap: float, places: int) -> str:
     """A difference with its direction.
 

@@ -8,7 +8,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from evenhand.findings.limits import CANNOT_TELL, OUTSIDE, WITHIN
-from evenhand.findings.sentences.agreed import ending, ends, gap_range, open_, span_words, two
+from evenhand.findings.sentences.agreed import (
+    alike,
+    ending,
+    ends,
+    gap_range,
+    open_,
+    span_words,
+    two,
+)
 from evenhand.findings.sentences.words import Said, Words, why_not, words
 from evenhand.lenses.measures import distance, look_up, nearest_value
 from evenhand.lenses.rows import Row
@@ -340,6 +348,8 @@ def say_weights(row: Row, words: Words, given: Sequence[Row] = ()) -> Said | Non
     of_costs = record.kind == "ratio"
     weaker = value > 1 if of_costs else value < 0
     claim = f"{act} on {'weaker' if weaker else 'stronger'} evidence than {theirs}"
+    if alike(row):
+        claim = f"{act} on about as much evidence as {theirs}"
     if open_(row):
         claim = f"the data cannot tell whether {claim}"
     numbers = ""
@@ -412,6 +422,8 @@ def _say_labelers_weights(row: Row, words: Words, given: Sequence[Row]) -> Said:
     how = f"as {times} as serious for {for_} as for {than}"
     if times is None:
         how = f"{'more' if value > 1 else 'less'} seriously for {for_} than for {than}"
+    if alike(row):
+        how = f"about as seriously for {for_} as for {than}"
     claim = f"{who} {miss} {how}"
     if open_(row):
         way = "more" if value > 1 else "less"

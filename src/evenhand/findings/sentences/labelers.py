@@ -10,7 +10,15 @@ from dataclasses import replace
 from math import exp
 
 from evenhand.decisions.labels import REST
-from evenhand.findings.sentences.agreed import ending, ends, gap_range, gap_words, open_, two
+from evenhand.findings.sentences.agreed import (
+    alike,
+    ending,
+    ends,
+    gap_range,
+    gap_words,
+    open_,
+    two,
+)
 from evenhand.findings.sentences.rates import both_rates, place
 from evenhand.findings.sentences.words import GLOSSES, Said, Words, words
 from evenhand.lenses.measures import look_up, surely_apart
@@ -253,14 +261,18 @@ labelers ask for) is 0.20 standard deviations lower (0.10 to 0.30).
     if labeler is not None and row.get("reference") == REST:
         against = "other labelers do"
     if base == CRITERION:
-        how = "more" if value > 0 else "less"
-        claim = f"{who} {'asks' if one else 'ask'} for {how} evidence about {about} than {against}"
+        how, than = "more" if value > 0 else "less", "than"
+        if alike(row):
+            how, than = "about as much", "as"
+        asks = f"{who} {'asks' if one else 'ask'} for {how} evidence"
+        claim = f"{asks} about {about} {than} {against}"
         what = words.gloss("bar")
     else:
-        how = "better" if value > 0 else "less well"
-        cases = words.true_cases(row["class"])
-        tells = "tells" if one else "tell"
-        claim = f"{who} {tells} {cases} from others {how} for {about} than {against}"
+        how, than = "better" if value > 0 else "less well", "than"
+        if alike(row):
+            how, than = "about as well", "as"
+        tells = f"{'tells' if one else 'tell'} {words.true_cases(row['class'])} from others"
+        claim = f"{who} {tells} {how} for {about} {than} {against}"
         what = words.gloss("skill")
     if open_(row) and pair is not None:
         claim = f"the data cannot tell whether {claim}"

@@ -375,8 +375,11 @@ def say_impact(row: Row, words: Words) -> Said | None:
     span = f" ({pair[0]:.2f} to {pair[1]:.2f})" if pair else ""
     claim = share.more(f"{value:.2f} times as often as", higher="")
     headline = share.more(f"{times_as(value) or f'{value:.2f} times'} as often as", higher="")
-    line = f"{claim}{span}, the group with the highest rate{ending(row)}"
-    detail = f"{value:.2f} times{span}; theirs is the highest rate of all groups{ending(row)}"
+    # A group too small to be the base may lie above it.
+    whose = "among those of enough cases" if value > 1 else ""
+    line = f"{claim}{span}, the group with the highest rate{f' {whose}' if whose else ''}"
+    detail = f"{value:.2f} times{span}; theirs is the highest rate {whose or 'of all groups'}"
+    line, detail = f"{line}{ending(row)}", f"{detail}{ending(row)}"
     return _said(place(row), headline, detail, line)
 
 
