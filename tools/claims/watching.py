@@ -10,14 +10,14 @@ from claims.claim import Claim
 from claims.draws import Floats
 from claims.statistics import Generator
 from evenhand.findings.limits import Limit
-from evenhand.watching.streams import Key, Stream, Watched
+from evenhand.watching.streams import Stream, StreamKey, Watched
 from evenhand.watching.verdicts import CHANGE, LIMIT, Judged, Settings, judge_stream
 
 WEEKS, JUMP = 52, 26
 # Lines of few series: what they lack in precision they add in height.
 SETTINGS = Settings(horizon=WEEKS, series=4_000)
 AGREED = 0.05
-_KEY = Key(
+_KEY = StreamKey(
     lens="statistical", measure="selection_rate_gap", class_="1", attribute="g", group="a",
     reference="b",
 )  # fmt: skip

@@ -143,7 +143,7 @@ _UNSURE = "it did not answer in time, and may have heard of it"
 def _post(address: str, message: Mapping[str, Any], *, key: str, end: float) -> str:
     """Post a document; why it failed, or nothing."""
     body = json.dumps(message, ensure_ascii=False).encode()
-    heads = {"Content-Type": "application/json", "Idempotency-StreamKey": key}
+    heads = {"Content-Type": "application/json", "Idempotency-Key": key}
     reason = "there was no time left"
     for pause in PAUSES:
         left = end - monotonic() - pause
