@@ -66,13 +66,14 @@ class GapScorer:
         known = np.isfinite(rates).sum(axis=0) > 1
         if not known.any():
             return nan
-        if self.measure.endswith("_gap_worst"):
+        kind = measure(self.measure).kind
+        if kind == "distance":
             apart = np.nanmax(rates[:, known], axis=0) - np.nanmin(rates[:, known], axis=0)
             return -float(apart.max())
         sizes = table.sums["n"][0].sum(axis=(1, 2, 3))
         asked = choose_reference(table.groups, sizes, label(self.reference), others={})
         base = rates[table.groups.index(asked)]
-        if self.measure.endswith("_ratio"):
+        if kind == "ratio":
             with np.errstate(divide="ignore", invalid="ignore"):
                 ratio = rates / base
                 alike = np.minimum(ratio, 1 / ratio)

@@ -17,7 +17,7 @@ from evenhand.decisions.tally import Tally
 from evenhand.errors import DataError, UsageError, nearest
 from evenhand.lenses.counterfactual.pairs import PairFamily, PairTable, pair_table
 from evenhand.lenses.counterfactual.rows import flip_rows, gap_rows, rate_gaps, side_rows
-from evenhand.lenses.measures import COUNTERFACTUAL_RATES
+from evenhand.lenses.measures import COUNTERFACTUAL_RATES, look_up
 from evenhand.lenses.rows import LensResult, Options, Rows, exclusions
 from evenhand.lenses.scope import HIDDEN_UNDER, UNTOLD_UNDER, Scope, rule_name
 from evenhand.lenses.statistical.compare import Noise, Pairing, comparison_rows
@@ -179,9 +179,7 @@ def quadrant(
     hold for all of them at once. `signs` is None where either gap is 0, undefined or hidden.
     """
     statistical = _by_key(statistical_gaps(tally, table, attribute, roles, options))
-    counterfactual = _by_key(
-        row for row in rows if row["measure"].startswith(PREFIX) and row["measure"].endswith("_gap")
-    )
+    counterfactual = _by_key(row for row in rows if look_up(row["measure"]).kind == "gap")
     names = ("measure", "class", "group", "reference")
     found: dict[str, list[Any]] = {name: [] for name in names}
     for side in ("statistical", "counterfactual"):
