@@ -445,18 +445,22 @@ def test_spark_makes_the_same_set(case: str, spark: Any, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("case", ["areas", "weighted areas", "scores of classes"])
 @pytest.mark.parametrize("lines", [1, 5, 64])
+@pytest.mark.parametrize("most_bytes", [0, 2**30])
 def test_batches_and_lines_do_not_change_what_is_counted(
-    case: str, lines: int, monkeypatch: pytest.MonkeyPatch
+    case: str, lines: int, most_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from evenhand.decisions.tallies import held
+    from evenhand.decisions.tallies import counting
 
     columns, roles, _ = CASES[case]
     frame = TABLE.select(columns)
     monkeypatch.setattr("evenhand.decisions.tallies.collect.may_count", lambda *_: False)
     hashed = eh.tally(frame, **roles)
     monkeypatch.undo()
-    monkeypatch.setattr(held, "BATCH", 97)
-    monkeypatch.setattr(held, "FEW_LINES", lines)
+    monkeypatch.setattr(counting, "BATCH", 97)
+    monkeypatch.setattr(counting, "FEW_LINES", lines)
+    monkeypatch.setattr(counting, "MOST_BYTES", most_bytes)
+    monkeypatch.setattr(counting, "MOST_SPARE", 40)
+    monkeypatch.setattr(counting, "MOST_LISTED", 2 if most_bytes == 0 else 2**24)
     if lines == 5:
         # Fewer lines in the first batches than in the last: counting changes on the way.
         frame = frame.sort("gender", nulls_last=True)

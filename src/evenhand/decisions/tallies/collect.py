@@ -6,8 +6,8 @@ from typing import Any
 
 from evenhand.decisions.roles import COLUMN_ROLES, OWN_SCORE, Attribute, Roles
 from evenhand.decisions.table import Decisions, Question
+from evenhand.decisions.tallies.counting import count_scores, may_count
 from evenhand.decisions.tallies.grid import VALUE, are_too_many, gridded
-from evenhand.decisions.tallies.held import count_scores, may_count
 from evenhand.decisions.tallies.labelers import item_question, label_question
 from evenhand.decisions.tallies.pairs import (
     all_pairs,
