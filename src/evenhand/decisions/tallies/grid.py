@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from evenhand.decisions.tally import Codes, Tally
 from evenhand.stats.estimate import FloatArray
-from evenhand.stats.weights import distinct
 
 # Cells of a band; its number times this is where its cells begin.
 BAND = 16_384
@@ -204,17 +203,23 @@ class ScoreEntries:
     def of(cls, tally: Tally) -> "ScoreEntries":
         """The entries of a tally of scores by group, cell and the like."""
         key = VALUE if VALUE in tally.labels else CELL
-        there = tally.take(tally.codes[key] >= 0)
-        numbers = np.array(tally.labels[key], dtype=np.int64)[there.codes[key]]
-        weight = there.sums["n"]
-        with np.errstate(all="ignore"):
-            mean = there.sums["s"] / weight
-        cell, side = np.floor_divide(numbers, SIDES), numbers % SIDES
-        score = cell.astype(np.float64) if key == VALUE else mean
+        known = tally.codes[key] >= 0
+        there = tally if known.all() else tally.take(known)
+        # Labels are fewer than entries: they are taken apart once.
+        numbers = np.array(tally.labels[key], dtype=np.int64)
+        cells, sides = np.floor_divide(numbers, SIDES), numbers % SIDES
+        cell, side = cells[there.codes[key]], sides[there.codes[key]]
+        if key == VALUE:
+            score = cell.astype(np.float64)
+        else:
+            with np.errstate(all="ignore"):
+                score = there.sums["s"] / there.sums["n"]
         return cls(tally=there, cell=cell, side=side, score=score, exact=key == VALUE)
 
     def take(self, which: NDArray[np.bool_]) -> "ScoreEntries":
         """The entries of a mask."""
+        if which.all():
+            return self
         return ScoreEntries(
             tally=self.tally.take(which),
             cell=self.cell[which],
@@ -240,15 +245,30 @@ def placed_below(
         >>> d.tolist(), meet.tolist()
         ([1.0, 2.0, 4.0], [0.0, 8.0, 0.0])
     """
-    span = int(cell.max(initial=0)) - int(cell.min(initial=0)) + 1
-    flat = line * span + (cell - int(cell.min(initial=0)))
-    cells, where = distinct(flat)
-    counts = np.bincount(where * 2 + truth, weights=weight, minlength=2 * cells.size).reshape(-1, 2)
-    below = np.cumsum(counts, axis=0) - counts
-    # A line starts from nothing: what the lines before it hold is taken off.
-    lines = cells // span
-    first = np.searchsorted(lines, lines, side="left")
-    place = below - below[first] + counts / 2
-    other = 1 - truth
-    meet = weight * counts[where, other] * (truth == 1)
-    return place[where, other], meet
+    lowest = int(cell.min(initial=0))
+    span = int(cell.max(initial=0)) - lowest + 1
+    key = line * span + (cell - lowest)
+    starts = np.arange(int(line.max(initial=-1)) + 1) * span
+    sides = [_sorted_side(key, weight, np.flatnonzero(truth == y)) for y in (0, 1)]
+    place, meet = np.zeros(key.size), np.zeros(key.size)
+    for y, (mine, theirs) in enumerate((sides, sides[::-1])):
+        rows, keys, _ = mine
+        _, others, total = theirs
+        left = np.searchsorted(others, keys, side="left")
+        right = np.searchsorted(others, keys, side="right")
+        below, upto = total[left], total[right]
+        # A line starts from nothing: what the lines before it hold is taken off.
+        before = total[np.searchsorted(others, starts)]
+        place[rows] = (below + upto) / 2 - before[line[rows]]
+        if y:
+            meet[rows] = weight[rows] * (upto - below)
+    return place, meet
+
+
+def _sorted_side(key: Codes, weight: FloatArray, rows: Codes) -> tuple[Codes, Codes, FloatArray]:
+    """Entries of one truth in the order of their keys, these, and what lies before each."""
+    keys = key[rows]
+    if np.any(keys[1:] < keys[:-1]):
+        order = np.argsort(keys, kind="stable")
+        rows, keys = rows[order], keys[order]
+    return rows, keys, np.concatenate([[0.0], np.cumsum(weight[rows])])

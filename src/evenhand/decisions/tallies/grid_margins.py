@@ -7,7 +7,7 @@ cell of their own.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, floor
+from math import ceil, floor, prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,27 +122,24 @@ def _binned(
     column = np.clip(number, first, last).astype(np.int64) - first
     groups = summary.labels["group"]
     strata: tuple[str | None, ...] = (None, *summary.labels.get("stratum", ()))
-    shape = (len(strata), len(groups), last - first + 1)
+    shape = (len(strata), len(groups), last - first + 1, 2)
+    flat = np.ravel_multi_index((found.stratum + 1, found.group, column, found.truth), shape)
 
-    def dense(values: FloatArray) -> FloatArray:
-        inside = found.stratum >= 0
-        total = np.zeros(shape)
-        for which, layer in (
-            (np.ones_like(inside), 0 * found.stratum),
-            (inside, found.stratum + 1),
-        ):
-            place = (layer[which], found.group[which], column[which])
-            flat = np.ravel_multi_index(place, shape)
-            total += np.bincount(flat, values[which], minlength=total.size).reshape(shape)
-        return total
+    def split(of: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Sums of all rows, and of those whose truth is positive."""
+        total = np.bincount(flat, of, minlength=prod(shape)).astype(np.float64).reshape(shape)
+        # What has no stratum is counted where the whole table belongs, and all others with it.
+        total[0] = total.sum(axis=0)
+        return total.sum(axis=-1), total[..., 1]
 
-    values = {"n": dense(found.n), "y": dense(found.n * found.truth)}
+    values = {}
+    values["n"], values["y"] = split(found.n)
     if found.weighted:
-        values |= {"omega": dense(found.weight), "omega_y": dense(found.weight * found.truth)}
-        values |= {"omega2": dense(found.squares), "omega2_y": dense(found.squares * found.truth)}
+        values["omega"], values["omega_y"] = split(found.weight)
+        values["omega2"], values["omega2_y"] = split(found.squares)
     least = None
     if lowest:
-        least = np.full(shape[1:], np.inf)
+        least = np.full(shape[1:3], np.inf)
         np.minimum.at(least, (found.group, column), found.x)
     numbers = np.arange(first, last + 1)
     return Margins(
@@ -165,6 +162,9 @@ def group_cuts(margins: Margins) -> FloatArray:
     """The threshold of each group; NaN where rows of one group have several."""
     assert margins.distances is not None
     held, size = margins.distances, len(margins.groups)
+    if held.cut.size and held.cut.min() == held.cut.max():
+        there = np.bincount(held.group, minlength=size) > 0
+        return np.where(there, held.cut[0], np.nan)
     least, most = np.full(size, np.inf), np.full(size, -np.inf)
     np.minimum.at(least, held.group, held.cut)
     np.maximum.at(most, held.group, held.cut)
@@ -175,9 +175,12 @@ def distance_sums(margins: Margins, strata: Sequence[int], bandwidths: FloatArra
     """Sums of the local fit for the groups of these strata, each with its bandwidth."""
     assert margins.distances is not None
     held, size = margins.distances, len(margins.groups)
+    widest = float(np.max(bandwidths, initial=0.0, where=np.isfinite(bandwidths)))
+    close = np.flatnonzero(np.abs(held.x) < widest)
+    layer = held.stratum[close]
     parts = []
     for j, stratum in enumerate(strata):
-        places = np.flatnonzero(held.of_stratum(stratum))
+        places = close[layer == stratum - 1] if stratum else close
         parts.append((places, j * size + held.group[places]))
     place = np.concatenate([places for places, _ in parts])
     cell = np.concatenate([cells for _, cells in parts])

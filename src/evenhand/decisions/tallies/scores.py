@@ -24,7 +24,7 @@ from evenhand.decisions.tallies.grid import (
 )
 from evenhand.decisions.tallies.held import HeldScores, hold_scores
 from evenhand.decisions.tallies.sets import table_name
-from evenhand.decisions.tally import Tally, encode
+from evenhand.decisions.tally import Tally
 from evenhand.stats.estimate import FloatArray
 
 BINS, TENTHS = 1_000, 10
@@ -288,7 +288,8 @@ def _scored_entries(
     tally: Tally, name: str, within: bool
 ) -> tuple[ScoreEntries, NDArray[np.int64], NDArray[np.int64]]:
     """Entries with a group, a truth, a score and what else a row needs, their truth and line."""
-    entries = ScoreEntries.of(tally)
+    # The whole table's cells do not depend on a stratum that was named besides.
+    entries = ScoreEntries.of(tally if within else tally.without("stratum", "cut"))
     codes = entries.tally.codes
     truth = truth_states(entries.tally, name)
     use = (codes["group"] >= 0) & (truth >= 0)
@@ -297,8 +298,10 @@ def _scored_entries(
             use &= codes[key] >= 0
     entries = entries.take(use)
     codes = entries.tally.codes
-    layer = codes["stratum"] if within else np.zeros(len(entries.cell), dtype=np.int64)
-    return entries, truth[use], layer * len(tally.labels["group"]) + codes["group"]
+    line = codes["group"]
+    if within:
+        line = line * len(tally.labels["stratum"]) + codes["stratum"]
+    return entries, truth if use.all() else truth[use], line
 
 
 def _by_truth(
@@ -317,7 +320,7 @@ def _by_truth(
     labels = {key: tally.labels[key] for key in keys} | {"y": ("0", "1")}
     codes = {key: tally.codes[key] for key in keys} | {"y": truth}
     for key, values in (more or {}).items():
-        labels[key], codes[key] = encode(values)
+        labels[key], codes[key] = tuple(map(str, range(int(values.max(initial=-1)) + 1))), values
     return Tally(labels=labels, codes=codes, sums=sums).compact()
 
 
