@@ -260,10 +260,13 @@ def monotonicity(
     rate = yes / size
     fitted = np.clip(isotonic_fit(rate, weights=size), 0.0, 1.0)
     seen = _largest_drop(yes[None], size)[0]
-    drawn = np.random.default_rng(seed).binomial(
-        np.round(size).astype(int), fitted, size=(draws, size.size)
-    )
-    p = (1 + np.count_nonzero(_largest_drop(drawn, np.round(size)) >= seen - 1e-12)) / (draws + 1)
+    p = 1.0
+    # Where nothing falls every sample falls as much, and none has to be drawn.
+    if seen > 0:
+        rows = np.round(size).astype(int)
+        drawn = np.random.default_rng(seed).binomial(rows, fitted, size=(draws, size.size))
+        steeper = _largest_drop(drawn, rows.astype(np.float64)) >= seen - 1e-12
+        p = (1 + np.count_nonzero(steeper)) / (draws + 1)
     return Monotonicity(
         scores=np.bincount(bin_of, n * positions) / size,
         n=size,

@@ -41,6 +41,7 @@ from evenhand.stats.thresholds.implied import bandwidth_curve
 LENS = "thresholds"
 # Bandwidths that an estimate is shown at, as multiples of its own.
 MULTIPLES = (0.4, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8)
+MANY_GROUPS = 100
 
 
 def lacks(decisions: Decisions) -> str | None:
@@ -156,6 +157,7 @@ def margin_details(scope: Scope, margin: Margin) -> tuple[list[Any], list[str]]:
     curve = bandwidth_curve(
         margin.histogram, bandwidths=np.outer(MULTIPLES, safe), level=scope.level
     )
+    narrower = {name: np.stack([getattr(fit, name) for fit in curve]) for name in _CURVE}
     strict = leverage_fit(margin.histogram, bandwidth=safe, degree=2).standard_error
     tables, notes = [], []
     for g, name in enumerate(margin.groups):
@@ -175,7 +177,7 @@ def margin_details(scope: Scope, margin: Margin) -> tuple[list[Any], list[str]]:
             "centre": number(found.centre[g]),
             "standard_error": number(found.centre_error[g]),
             "standard_error_hc3": number(strict[g]) if defined else None,
-            "sensitivity": _sensitivity(curve, g) if defined else None,
+            "sensitivity": _sensitivity(narrower, g) if defined else None,
         }
         near = _falling(margin, g, half_width=float(safe[g]), seed=scope.seed)
         table["calibration"] = _calibration(margin, near, g)
@@ -221,33 +223,43 @@ def left_out(tallied: Margins, attribute: Attribute, decisions: Decisions) -> di
 
 def _falling(margin: Margin, g: int, *, half_width: float, seed: int) -> Monotonicity:
     """The test of a falling prevalence, with draws enough to survive that all groups are tested."""
-    found = monotonicity(margin.histogram, group=g, half_width=half_width, draws=199, seed=seed)
-    if not found.p <= 0.05:
-        return found
-    draws = max(1000, 50 * len(margin.groups)) - 1
-    return monotonicity(margin.histogram, group=g, half_width=half_width, draws=draws, seed=seed)
+    final = max(1000, 50 * len(margin.groups)) - 1
+    # Of many groups nearly all are done with after a short look.
+    looks = ((39, 0.2), (199, 0.05)) if len(margin.groups) > MANY_GROUPS else ((199, 0.05),)
+    for draws, open_until in looks:
+        found = monotonicity(
+            margin.histogram, group=g, half_width=half_width, draws=draws, seed=seed
+        )
+        if not found.p <= open_until:
+            return found
+    return monotonicity(margin.histogram, group=g, half_width=half_width, draws=final, seed=seed)
 
 
 def _plain(values: FloatArray, n: FloatArray) -> list[float | None]:
     return [None if k < HIDDEN_UNDER else number(v) for v, k in zip(values, n)]
 
 
-def _sensitivity(curve: tuple[Any, ...], g: int) -> dict[str, Any]:
-    """The estimate at narrower and wider bandwidths."""
-    n = np.array([fit.n[g] for fit in curve])
-    names = {
-        "value": "centre",
-        "low": "low",
-        "high": "high",
-        "cost_ratio": "cost_ratio_centre",
-        "cost_ratio_low": "cost_ratio_low",
-        "cost_ratio_high": "cost_ratio_high",
-    }
-    table: dict[str, Any] = {"bandwidth": [number(fit.bandwidth[g]) for fit in curve]}
-    table["n"] = [number(v) for v in n]
-    return table | {
-        name: _plain(np.array([getattr(fit, source)[g] for fit in curve]), n)
-        for name, source in names.items()
+# What is shown at every bandwidth: the names of fits, and what tables call them.
+_CURVE = {
+    "bandwidth": "bandwidth",
+    "n": "n",
+    "centre": "value",
+    "low": "low",
+    "high": "high",
+    "cost_ratio_centre": "cost_ratio",
+    "cost_ratio_low": "cost_ratio_low",
+    "cost_ratio_high": "cost_ratio_high",
+}
+
+
+def _sensitivity(curve: Mapping[str, FloatArray], g: int) -> dict[str, Any]:
+    """The estimate of one group at narrower and wider bandwidths."""
+    n = curve["n"][:, g]
+    return {
+        name: [number(v) for v in curve[source][:, g]]
+        if source in ("bandwidth", "n")
+        else _plain(curve[source][:, g], n)
+        for source, name in _CURVE.items()
     }
 
 

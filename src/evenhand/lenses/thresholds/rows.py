@@ -16,8 +16,10 @@ from evenhand.stats.families import (
     benjamini_hochberg,
     bonferroni,
     correlation,
+    gap_quantile,
     group_normals,
     max_t_quantile,
+    sidak,
 )
 from evenhand.stats.noisy_truth import corrected_prevalence
 from evenhand.stats.rates import wilson
@@ -34,6 +36,9 @@ from evenhand.stats.thresholds.implied import (
 from evenhand.stats.thresholds.sets import CostSet, set_gap, set_ratio
 
 DRAWS = 4_000
+# Beyond so many groups that share no clusters no matrix of all pairs is made: what it would be
+# drawn from is known.
+MOST_PAIRED = 100
 _LIMITS = ("low", "high", "family_low", "family_high")
 # A cost ratio falls where its implied threshold rises: ends change places.
 _TURNED = {
@@ -53,9 +58,7 @@ LINEAR = "its bias on a curve is not known: implied_threshold has an interval"
 def group_rows(scope: Scope, margin: Margin) -> list[Rows]:
     """Implied threshold and cost ratio of every group, as a point or as a set."""
     found, size = margin.found, len(margin.groups)
-    q = family_quantile(
-        log_covariance(found), level=scope.level_within(margin.stratum), seed=scope.seed
-    )
+    q = group_quantile(found, level=scope.level_within(margin.stratum), seed=scope.seed)
     family_low, family_high = family_limits(found, quantile=q)
     gone = np.isnan(margin.value)
     columns = {
@@ -159,9 +162,7 @@ def corrected_rows(
         "specificity": [specificity[margin.groups[g]] for g in places],
     }
     found = margin.found
-    q = family_quantile(
-        log_covariance(found), level=scope.level_within(margin.stratum), seed=scope.seed
-    )
+    q = group_quantile(found, level=scope.level_within(margin.stratum), seed=scope.seed)
     family = family_limits(found, quantile=q)
     fixed = corrected_prevalence(margin.value[places], **rates)
     outside = fixed.clipped | (fixed.unclipped == 0) | (fixed.unclipped == 1)
@@ -221,17 +222,12 @@ def comparison_rows(scope: Scope, margin: Margin) -> tuple[list[Rows], list[Cont
     blocks, contrasts = [], []
     for measure in ("implied_threshold_gap", "cost_ratio_ratio"):
         log = measure == "cost_ratio_ratio"
-        found, covariance = _contrast(margin, others, mine, place, log, scope.level)
-        q = (
-            bonferroni(
-                scope.level_within(margin.stratum),
-                members=int(np.isfinite(found.standard_error).sum()),
-            )
-            if scope.place is None
-            else family_quantile(
-                covariance, level=scope.level_within(margin.stratum), seed=scope.seed
-            )
-        )
+        found = _contrast(margin, others, mine, place, log, scope.level)
+        level = scope.level_within(margin.stratum)
+        if scope.place is None:
+            q = bonferroni(level, members=int(np.isfinite(found.standard_error).sum()))
+        else:
+            q = contrast_quantile(margin.found, scope.place, log=log, level=level, seed=scope.seed)
         wide = student_critical(q, freedom=found.freedom)
         ends = {
             "value": found.value,
@@ -382,6 +378,34 @@ def family_quantile(covariance: FloatArray, *, level: float, seed: int) -> float
     return max_t_quantile(group_normals(joint[None], draws=DRAWS, seed=seed)[:, 0], level=level)
 
 
+def group_quantile(found: ImpliedThresholds, *, level: float, seed: int) -> float:
+    """Critical value over the log cost ratios of all groups."""
+    error = found.log_error
+    if found.centre_covariance is None and error.size > MOST_PAIRED:
+        # Independent groups: Šidák's value is the quantile that draws would tell.
+        return sidak(level, members=int((np.isfinite(error) & (error > 0)).sum()))
+    return family_quantile(log_covariance(found), level=level, seed=seed)
+
+
+def contrast_quantile(
+    found: ImpliedThresholds, reference: int, *, log: bool, level: float, seed: int
+) -> float:
+    """Critical value over the differences of all groups to one of them."""
+    error = found.log_error if log else found.centre_error
+    if found.centre_covariance is None and error.size > MOST_PAIRED:
+        alone = np.ones((error.size, 1, 1))
+        return gap_quantile(
+            alone, errors=error[:, None], reference=reference, level=level, draws=DRAWS, seed=seed
+        )
+    shared = found.centre_covariance
+    plain = np.diag(found.centre_error**2) if shared is None else shared
+    whole = log_covariance(found) if log else plain
+    others = np.flatnonzero(np.arange(error.size) != reference)
+    covariance = whole[np.ix_(others, others)] + whole[reference, reference]
+    covariance = covariance - whole[others, [reference]][:, None] - whole[[reference], others]
+    return family_quantile(covariance, level=level, seed=seed)
+
+
 def log_covariance(found: ImpliedThresholds) -> FloatArray:
     """Covariance over groups of the log cost ratios; groups without shared clusters have none."""
     if found.centre_covariance is None:
@@ -470,26 +494,15 @@ def _contrast(
     place: NDArray[np.intp],
     log: bool,
     level: float,
-) -> tuple[Contrast, FloatArray]:
-    """Group − reference on one scale, and the covariance of all these differences."""
+) -> Contrast:
+    """Group − reference on one scale."""
     own = margin.found
     if others is own:
-        found = (cost_ratio_gap if log else implied_threshold_gap)(own, group=mine, reference=place)
-        shared = own.centre_covariance
-        plain = np.diag(own.centre_error**2) if shared is None else shared
-        whole = log_covariance(own) if log else plain
-        covariance = (
-            whole[np.ix_(mine, mine)]
-            - whole[np.ix_(mine, place)]
-            - whole[np.ix_(place, mine)]
-            + whole[np.ix_(place, place)]
-        )
-        return found, np.asarray(covariance)
+        return (cost_ratio_gap if log else implied_threshold_gap)(own, group=mine, reference=place)
     scale = ("log_centre", "log_error") if log else ("centre", "centre_error")
     (value, error), (other, other_error) = (
         [getattr(side, name)[at] for name in scale] for side, at in ((own, mine), (others, place))
     )
-    found = contrast(
+    return contrast(
         value, other, standard_error=error, standard_error_reference=other_error, level=level
     )
-    return found, np.diag(error**2 + other_error**2)
