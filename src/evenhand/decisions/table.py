@@ -317,9 +317,9 @@ and 0.9. For a 75% cut write threshold=0.75.
             chosen: nw.Expr = nw.lit(None)
             complete = ~nw.any_horizontal(*(c.is_null() for c in columns), ignore_nulls=False)
             for name, column in reversed(list(roles.scores.items())):
-                picked = nw.when(complete & (nw.col(column) == best))
+                picked = nw.when(nw.col(column) == best)
                 chosen = picked.then(nw.lit(name)).otherwise(chosen)
-            return chosen
+            return nw.when(complete).then(chosen)
         raise UsageError(
             "There is no decision. Name a decision column, or a score and a threshold."
         )

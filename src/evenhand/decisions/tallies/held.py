@@ -115,6 +115,8 @@ class HeldScores:
     keys: Mapping[str, tuple[tuple[str, ...], Codes]]
     scores: Mapping[str, FloatArray]
     omega: FloatArray | None
+    # Lines that were asked for last: every score column wants the same.
+    lines: "dict[tuple[str, bool], _Lines]" = field(default_factory=dict)
 
     def placements(self, attribute: Attribute, score: str, name: str, *, within: bool) -> Tally:
         """Sums of placements, as `tallies.scores.placements` defines them, by sorting."""
@@ -144,13 +146,11 @@ class HeldScores:
         return rows.summed(sums, bins=place, many=bins)
 
     def _rows(self, attribute: Attribute, score: str, name: str, within: bool) -> "_Rows":
-        keys = [f"group:{column}" for column in attribute.columns]
-        keys += ["stratum"] if within else []
+        lines = self._lines(attribute, within)
         truths, truth = self.keys["truth"]
         use = (truth >= 0) & ~np.isnan(self.scores[score])
-        for key in (
-            *keys[len(attribute.columns) :],
-            *(["cluster"] if "cluster" in self.keys else []),
+        for key in (["stratum"] if within else []) + (
+            ["cluster"] if "cluster" in self.keys else []
         ):
             use &= self.keys[key][1] >= 0
         if self.omega is not None:
@@ -160,25 +160,12 @@ class HeldScores:
         def chosen(values: NDArray[Any]) -> NDArray[Any]:
             return values if everything else values[use]
 
-        is_name = np.array([label == name for label in truths], dtype=bool)
-        y = is_name[chosen(truth)].astype(np.int64) if len(truths) else np.zeros(0, dtype=np.int64)
-        sizes = [len(self.keys[key][0]) + 1 for key in keys]
-        flat = np.zeros(len(y), dtype=np.int64)
-        for key, size in zip(keys, sizes, strict=True):
-            flat = flat * size + chosen(self.keys[key][1]) + 1
-        lines = np.arange(prod(sizes))
-        if prod(sizes) > 4 * max(len(y), 2**14):
-            lines, flat = distinct(flat)
+        # The last state is that of rows without a truth, none of which is chosen.
+        is_name = np.array([*(label == name for label in truths), False], dtype=np.int64)
         return _Rows(
-            labels={
-                **{
-                    f"group{i}": self.keys[key][0]
-                    for i, key in enumerate(keys[: len(attribute.columns)])
-                },
-                **({"stratum": self.keys["stratum"][0]} if within else {}),
-            },
-            places=[each.astype(np.int64) - 1 for each in np.unravel_index(lines, sizes)],
-            cell=flat.reshape(-1) * 2 + y,
+            labels=lines.labels,
+            places=lines.places,
+            cell=chosen(lines.number) * 2 + is_name[chosen(truth)],
             score=chosen(self.scores[score]),
             omega=None if self.omega is None else chosen(self.omega),
             cluster=(
@@ -187,6 +174,36 @@ class HeldScores:
                 else None
             ),
         )
+
+    def _lines(self, attribute: Attribute, within: bool) -> "_Lines":
+        """The line of every row, a combination of group and, within strata, stratum."""
+        asked = (attribute.name, within)
+        if asked not in self.lines:
+            keys = {f"group{i}": f"group:{column}" for i, column in enumerate(attribute.columns)}
+            keys |= {"stratum": "stratum"} if within else {}
+            sizes = [len(self.keys[key][0]) + 1 for key in keys.values()]
+            flat = np.zeros(len(self.keys["truth"][1]), dtype=np.int64)
+            for key, size in zip(keys.values(), sizes, strict=True):
+                flat = flat * size + self.keys[key][1] + 1
+            lines = np.arange(prod(sizes))
+            if prod(sizes) > 4 * max(len(flat), 2**14):
+                lines, flat = distinct(flat)
+            self.lines.clear()
+            self.lines[asked] = _Lines(
+                labels={name: self.keys[key][0] for name, key in keys.items()},
+                places=[each.astype(np.int64) - 1 for each in np.unravel_index(lines, sizes)],
+                number=flat.reshape(-1),
+            )
+        return self.lines[asked]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Lines:
+    """The line of every row, and the keys of every line."""
+
+    labels: dict[str, tuple[str, ...]]
+    places: list[Codes]
+    number: Codes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

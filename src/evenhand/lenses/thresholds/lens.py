@@ -41,7 +41,10 @@ from evenhand.stats.thresholds.implied import bandwidth_curve
 LENS = "thresholds"
 # Bandwidths that an estimate is shown at, as multiples of its own.
 MULTIPLES = (0.4, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8)
-MANY_GROUPS = 100
+# Draws of a first look at whether prevalence falls, and the p up to which a closer one is taken. Of
+# many groups nearly all are done with after a short look, and those left after a longer one.
+LOOKS = ((199, 0.05),)
+MANY_GROUPS, LONG_LOOKS = 100, ((39, 0.2), (199, 0.05), (1_999, 0.01), (9_999, 0.002))
 
 
 def lacks(decisions: Decisions) -> str | None:
@@ -224,9 +227,7 @@ def left_out(tallied: Margins, attribute: Attribute, decisions: Decisions) -> di
 def _falling(margin: Margin, g: int, *, half_width: float, seed: int) -> Monotonicity:
     """The test of a falling prevalence, with draws enough to survive that all groups are tested."""
     final = max(1000, 50 * len(margin.groups)) - 1
-    # Of many groups nearly all are done with after a short look.
-    looks = ((39, 0.2), (199, 0.05)) if len(margin.groups) > MANY_GROUPS else ((199, 0.05),)
-    for draws, open_until in looks:
+    for draws, open_until in LONG_LOOKS if len(margin.groups) > MANY_GROUPS else LOOKS:
         found = monotonicity(
             margin.histogram, group=g, half_width=half_width, draws=draws, seed=seed
         )

@@ -99,16 +99,28 @@ def sum_up(
     first, second = omega * kernel, omega_squared * kernel**2
     rows = np.ones(u.size) if rows is None else rows
 
+    # Groups that come one after the other, as cells of a histogram do, are summed as they lie.
+    steps = np.diff(which)
+    in_order = which.size > 0 and bool(steps.min(initial=0) >= 0)
+    starts = np.flatnonzero(np.append(True, steps)) if in_order else None
+
+    def total(values: FloatArray) -> FloatArray:
+        if starts is None:
+            return np.bincount(which, values, minlength=count).astype(np.float64)
+        found = np.zeros(count)
+        found[which[starts]] = np.add.reduceat(values, starts)
+        return found
+
     def sums(base: FloatArray, highest: int) -> FloatArray:
         found = np.empty((count, highest + 1))
         for k in range(highest + 1):
-            found[:, k] = np.bincount(which, base, minlength=count)
+            found[:, k] = total(base)
             base = base * u
         return found
 
     return LocalMoments(
-        n=np.bincount(which, rows, minlength=count).astype(float),
-        n_below=np.bincount(which, rows * (u < 0), minlength=count).astype(float),
+        n=total(rows),
+        n_below=total(rows * (u < 0)),
         weight=sums(first, 4),
         outcome=sums(first * y, 2),
         squared=sums(second, 8),
