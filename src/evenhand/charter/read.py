@@ -28,6 +28,7 @@ from evenhand.charter.numbers import (
 )
 from evenhand.errors import DataError, nearest
 from evenhand.files.documents import parse_toml
+from evenhand.files.reading import read_whole_text
 
 KEYS = (
     "schema",
@@ -47,7 +48,7 @@ _KINDS = ("cost", "benefit")
 def read_charter(path: str | Path) -> Charter:
     """The charter in this file; whatever is wrong with it is said with line, value and remedy."""
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
+        text = read_whole_text(path, encoding="utf-8-sig")
     except FileNotFoundError:
         folder = Path(path).parent
         siblings = [p.name for p in folder.iterdir()] if folder.is_dir() else []

@@ -147,6 +147,13 @@ def _call(arguments: list[str] | None) -> int:
             "Evenhand; please report it with the command you ran."
         )
         code = 5
+    except BaseException as error:
+        # Polars panics over bytes that no file of that format can have.
+        if type(error).__name__ != "PanicException":
+            raise
+        complain(f"the data cannot be read: {str(error).strip().partition(chr(10))[0]}. They may "
+                 "be damaged.")  # fmt: skip
+        code = 4
     return code if isinstance(code, int) else 0
 
 

@@ -292,13 +292,12 @@ def read_form_details(path: str | None, asked: list[str]) -> dict[str, Any]:
     """The details of each form asked for, from a TOML file with a table for each."""
     details: dict[str, Any] = {}
     if path is not None:
-        from pathlib import Path
-
         from evenhand.errors import DataError
         from evenhand.files.documents import parse_toml
+        from evenhand.files.reading import read_whole_text
 
         try:
-            details = parse_toml(Path(path).read_text(encoding="utf-8"))
+            details = parse_toml(read_whole_text(path))
         except FileNotFoundError:
             raise UsageError(f"There is no file '{path}'.") from None
         except (OSError, ValueError) as error:

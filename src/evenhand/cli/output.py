@@ -6,7 +6,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 import click
@@ -18,6 +17,7 @@ from evenhand.files import check_writable, write_text
 from evenhand.files.documents import parse_toml
 from evenhand.files.folders import check_folder
 from evenhand.files.places import check_places, is_screen
+from evenhand.files.reading import read_whole_text
 from evenhand.speech import printable
 
 
@@ -271,7 +271,7 @@ def bar(what: str) -> Iterator[Callable[[float, float], None] | None]:
 def read_title_forms(path: str) -> dict[str, tuple[str, ...]]:
     """Titles and their forms from a TOML file: nurse = ["registered nurse", "rn"]."""
     try:
-        table = parse_toml(Path(path).read_text(encoding="utf-8"))
+        table = parse_toml(read_whole_text(path))
     except FileNotFoundError:
         raise UsageError(f"There is no file '{path}'.") from None
     except (OSError, ValueError) as error:

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from evenhand.decisions.csv_files import with_kinds
 from evenhand.decisions.labels import label
 from evenhand.decisions.read import open_table, unreadable
-from evenhand.errors import DataError, UsageError, choices
+from evenhand.decisions.roles import check_column
+from evenhand.errors import DataError, UsageError
 from evenhand.files import check_writable
 from evenhand.files.places import check_places, is_stream
 from evenhand.files.writing import new_file, no_room, refusals, scratch
@@ -78,11 +79,7 @@ class BatchTable:
 
     def check_column(self, role: str, column: str) -> None:
         """Raises unless the table has this column."""
-        if column not in self.schema:
-            raise UsageError(
-                f"{role}={column!r} is not a column of the table."
-                f"{choices(column, self.columns, called='columns')}"
-            )
+        check_column(role, column, self.columns)
 
     def check_texts(self, role: str, column: str) -> None:
         """Raises unless this is a column of texts with at least one that is not null."""

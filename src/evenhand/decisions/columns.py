@@ -27,6 +27,8 @@ DUCKDB_TEXTS = ("UUID", "TIME_NS")
 WORDS = (nw.String, nw.Categorical, nw.Enum)
 # Different numbers of a group column: whole ones may be codes, fractions seldom are.
 MOST_CODES, MOST_FRACTIONS = 60, 20
+# Scores and weights beyond this cannot be squared and added up.
+FARTHEST = 1e100
 
 
 def label_columns(roles: Roles) -> dict[str, str]:
@@ -76,12 +78,31 @@ def canonical(frame: Frame, roles: Roles, *, engine: str) -> Frame:
         [(1.0, 'no'), (None, 'yes')]
     """
     labels = label_columns(roles)
+    frame = _with_types(frame, labels, number_columns(roles), engine)
     frame = _as_text(frame, list(labels), engine)
     cuts = [c for c, role in number_columns(roles).items() if role in {"threshold", "stratum"}]
     schema = frame.collect_schema()
     floats = [column for column in dict.fromkeys([*labels, *cuts]) if schema[column].is_float()]
     known = [nw.when(~nw.col(c).is_nan()).then(nw.col(c)).alias(c) for c in floats]
     return frame.with_columns(*known) if known else frame
+
+
+def _with_types(
+    frame: Frame, labels: Mapping[str, str], numbers: Mapping[str, str], engine: str
+) -> Frame:
+    """Columns in which every value is missing, so that they have no type, by what they are for."""
+    native = frame.to_native()
+    untyped: set[str] = set()
+    if engine == "polars":
+        untyped = {name for name, kind in native.collect_schema().items() if str(kind) == "Null"}
+    elif engine == "duckdb":
+        kinds = zip(native.columns, map(str, native.types))
+        untyped = {name for name, kind in kinds if kind == '"NULL"'}
+    elif engine == "spark":
+        untyped = {name for name, kind in native.dtypes if kind == "void"}
+    made = [nw.col(c).cast(nw.Float64) for c in numbers if c in untyped]
+    made += [nw.col(c).cast(nw.String) for c in labels if c in untyped and c not in numbers]
+    return frame.with_columns(*made) if made else frame
 
 
 def _as_text(frame: Frame, columns: list[str], engine: str) -> Frame:
@@ -130,6 +151,30 @@ def check_types(schema: Schema, roles: Roles, *, engine: str) -> None:
                 f"{role}={column!r} holds {what}, not single values. "
                 "Name a column of texts, numbers or booleans."
             )
+
+
+def check_size(role: str, column: str, facts: Mapping[str, float]) -> None:
+    """Refuse numbers whose squares and sums 64 bits do not hold: `facts` has their range.
+
+    Examples:
+        >>> check_size("score", "s", {"min:s": 0.1, "max:s": 1e300})
+        Traceback (most recent call last):
+        evenhand.errors.DataError: score='s' goes up to 1e+300, too far to reckon with. If that \
+stands for no value, leave the cell empty; else divide all of them by a power of ten.
+    """
+    low, high = facts[f"min:{column}"], facts[f"max:{column}"]
+    far = low if -low > high else high
+    if abs(far) > FARTHEST:
+        raise DataError(
+            f"{role}={column!r} goes {'up' if far > 0 else 'down'} to {far:g}, too far to reckon "
+            "with. If that stands for no value, leave the cell empty; else divide all of them by "
+            "a power of ten."
+        )
+    if role == "weight" and 0 < high < 1 / FARTHEST:
+        raise DataError(
+            f"{role}={column!r} goes up to {high:g} only, too little to reckon with. Multiply all "
+            "of them by a power of ten."
+        )
 
 
 def is_named(column: nw.Expr, kind: Any, name: str) -> nw.Expr:

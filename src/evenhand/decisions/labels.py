@@ -11,6 +11,8 @@ MISSING = "<missing>"
 REST, OVERALL, SUMMARY = "<rest>", "<overall>", "<summary>"
 # No group may be named so: rows would be taken for those of a comparison, or of no group at all.
 RESERVED = (REST, OVERALL, MISSING)
+# Digits of the longest whole number that Python reads by itself.
+_LONGEST = 4_000
 _ALL_BUT = "not:"
 
 
@@ -130,9 +132,11 @@ def as_in_numbers(text: str) -> str:
     """The label of a value that was written as text, where its column holds numbers or booleans.
 
     Examples:
-        >>> [as_in_numbers(t) for t in ("1.0", "true", "0.50", "<rest>")]
-        ['1', '1', '0.5', '<rest>']
+        >>> [as_in_numbers(t) for t in ("1.0", "true", "0.50", "<rest>", "9007199254740993")]
+        ['1', '1', '0.5', '<rest>', '9007199254740993']
     """
+    if text.lstrip("-").isdecimal() and text.isascii() and len(text) < _LONGEST:
+        return str(int(text))  # a float would round those beyond 2**53
     try:
         number = {"true": 1.0, "false": 0.0}.get(text.lower())
         return label(float(text) if number is None else number) or text

@@ -101,7 +101,7 @@ def open_files(files: Files, *, engine: str, spark_master: str) -> Table:
         columns = frame.collect_schema().names()
     except EvenhandError:
         raise
-    except Exception as error:
+    except engine_faults() as error:
         raise unreadable(files.source, files.kind, error) from error
     if not columns:
         raise DataError(f"'{files.source}' has no columns. Give a file with a header.")
@@ -144,18 +144,28 @@ def collect_together(frames: Sequence[Frame], *, engine: str) -> list[nw.DataFra
 
 def key_values(column: nw.Series[Any]) -> Any:
     """The values of a key: whole numbers as an array, others as a list, None where missing."""
-    if column.dtype.is_integer() and not column.null_count():
+    # NumPy has no whole numbers of 128 bits.
+    fits = column.dtype.is_integer() and column.dtype not in (nw.Int128, nw.UInt128)
+    if fits and not column.null_count():
         return np.asarray(column.to_numpy())
     return column.to_list()
 
 
 def number_values(column: nw.Series[Any]) -> FloatArray:
     """A column of numbers as an array; NaN where one is missing."""
-    plain = column.dtype.is_integer() or column.dtype.is_float()
+    wide = column.dtype in (nw.Int128, nw.UInt128)
+    plain = (column.dtype.is_integer() or column.dtype.is_float()) and not wide
     return np.asarray(column.to_numpy() if plain else column.to_list(), dtype=np.float64)
 
 
-def unreadable(source: str, kind: str, error: Exception) -> DataError:
+def engine_faults() -> tuple[type[BaseException], ...]:
+    """What engines raise; Polars' panic over damaged bytes is none of Python's own errors."""
+    from polars.exceptions import PanicException
+
+    return Exception, PanicException
+
+
+def unreadable(source: str, kind: str, error: BaseException) -> DataError:
     """The error of a file that cannot be read, with the engine's first line as the reason."""
     text = str(error).strip()
     if text.startswith("An error occurred while calling"):
@@ -430,6 +440,8 @@ def _pandas_column(column: Any) -> Any:
 
     try:
         if str(column.dtype) == "object":
+            if not column.notna().any():
+                return pl.Series([None] * len(column), dtype=pl.Null)
             column = _of_one_type(column)
         series = pl.from_pandas(column)
     except ImportError:

@@ -290,6 +290,27 @@ def _check_apart(roles: Roles) -> None:
             )
 
 
+def check_column(role: str, column: str, columns: Sequence[str]) -> None:
+    """Refuse a role whose column is not there, or has a name that engines take for a pattern.
+
+    Examples:
+        >>> check_column("group", "*", ["*", "g"])
+        Traceback (most recent call last):
+        evenhand.errors.UsageError: group='*' names a column that engines take for a pattern of \
+names. Rename the column.
+    """
+    if column not in columns:
+        raise UsageError(
+            f"{role}={column!r} is not a column of the table."
+            f"{choices(column, columns, called='columns')}"
+        )
+    if column == "*" or (column.startswith("^") and column.endswith("$")):
+        raise UsageError(
+            f"{role}={column!r} names a column that engines take for a pattern of names. Rename "
+            "the column."
+        )
+
+
 def _check(roles: Roles, columns: list[str]) -> None:
     if not roles.group and not roles.counterfactual and not roles.labeler:
         shown = ", ".join(columns[:8]) + ", …" * (len(columns) > 8)
@@ -306,11 +327,8 @@ def _check(roles: Roles, columns: list[str]) -> None:
     if isinstance(roles.threshold, str):
         named.append(("threshold", roles.threshold))
     for role, column in named:
-        if column is not None and column not in columns:
-            raise UsageError(
-                f"{role}={column!r} is not a column of the table."
-                f"{choices(column, columns, called='columns')}"
-            )
+        if column is not None:
+            check_column(role, column, columns)
     repeated = {c for c in roles.group if roles.group.count(c) > 1}
     if repeated:
         raise UsageError(f"group={min(repeated)!r} is given twice. Name each group column once.")

@@ -15,6 +15,7 @@ from evenhand.decisions.arrays import NAMED_APART, as_roles
 from evenhand.decisions.columns import (
     are_amounts,
     canonical,
+    check_size,
     check_types,
     has_truth_class,
     is_named,
@@ -28,6 +29,7 @@ from evenhand.decisions.labels import MISSING, RESERVED, SUMMARY, crossed_name, 
 from evenhand.decisions.read import (
     Frame,
     collect_together,
+    engine_faults,
     key_values,
     number_values,
     open_table,
@@ -300,7 +302,7 @@ and 0.9. For a 75% cut write threshold=0.75.
             yield
         except EvenhandError:
             raise
-        except Exception as error:
+        except engine_faults() as error:
             self._check_cells()
             raise unreadable(self.source, "csv" if self._csv else "a table", error) from error
 
@@ -397,15 +399,14 @@ and 0.9. For a 75% cut write threshold=0.75.
         columns += list(roles.scores.values())
         if isinstance(roles.threshold, str):
             columns.append(roles.threshold)
+        wanted: list[nw.Expr] = []
         if not columns:
             return {}
-        wanted: list[nw.Expr] = []
         for i, column in enumerate(columns):
             value = nw.col(column).cast(nw.Float64)
-            # In pandas NaN stands for a missing value; elsewhere the two differ.
-            bad_value = ~value.is_finite() & ~value.is_null()
+            odd = ~value.is_finite() & ~value.is_null()
             wanted += [
-                bad_value.cast(nw.Int64).sum().alias(f"bad{i}"),
+                odd.cast(nw.Int64).sum().alias(f"bad{i}"),
                 value.min().alias(f"min{i}"),
                 value.max().alias(f"max{i}"),
             ]
@@ -416,15 +417,14 @@ and 0.9. For a 75% cut write threshold=0.75.
         for i, column in enumerate(columns):
             bad = int(found[f"bad{i}"] or 0)
             if bad:
-                role = self._role_of(column)
                 values = "1 value that is" if bad == 1 else f"{bad:,} values that are"
                 raise DataError(
-                    f"{role}={column!r} holds {values} not finite (NaN or infinite). "
-                    "Replace them or leave them empty."
+                    f"{self._role_of(column)}={column!r} holds {values} not finite (NaN or "
+                    "infinite). Replace them or leave them empty."
                 )
             if found[f"min{i}"] is not None:
-                facts[f"min:{column}"] = float(found[f"min{i}"])
-                facts[f"max:{column}"] = float(found[f"max{i}"])
+                facts |= {f"{e}:{column}": float(found[f"{e}{i}"]) for e in ("min", "max")}
+                check_size(self._role_of(column), column, facts)
         self._check_survey(facts)
         return facts
 

@@ -205,10 +205,17 @@ class Tally:
         return digest.hexdigest()[:16]
 
 
+def _fits_int64(values: NDArray[Any]) -> bool:
+    """Whether these are whole numbers that 64 bits with a sign hold."""
+    if values.dtype.kind == "u" and values.dtype.itemsize == 8 and values.size:
+        return int(values.max()) <= np.iinfo(np.int64).max
+    return values.dtype.kind in "iu"
+
+
 def encode(values: Sequence[Any] | NDArray[Any]) -> tuple[tuple[str, ...], Codes]:
     """Labels in order, and for each value the place of its label; -1 where missing."""
     if isinstance(values, np.ndarray):
-        if values.dtype.kind in "iu":
+        if _fits_int64(values):
             # Whole numbers are in their order already, and none is missing.
             unique, places = distinct(values.astype(np.int64, copy=False))
             return tuple(map(str, unique.tolist())), places

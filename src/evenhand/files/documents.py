@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from evenhand.errors import DataError
+from evenhand.files.reading import read_whole
 
 Shape = Callable[[Any, str], None]
 LARGEST = 2**63 - 1
@@ -201,7 +202,7 @@ def check(value: Any, shape: Shape, where: str = "") -> None:
 def read_json(path: str | Path, *, noun: str) -> Any:
     """What a JSON file holds, `noun` so in messages: "a record"; refused in one sentence."""
     try:
-        return parse_json(Path(path).read_bytes())
+        return parse_json(read_whole(path))
     except FileNotFoundError:
         raise DataError(f"There is no file '{path}'.") from None
     except OSError as error:

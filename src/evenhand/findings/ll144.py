@@ -65,6 +65,9 @@ class Details:
             if name.endswith("_date"):
                 _day(name, value)
         made = dict(given)
+        for name in ("sex", "race", "data", "tool"):
+            if not isinstance(made.get(name, ""), str | None):
+                raise UsageError(f"{name}={made[name]!r} is not text. Write it in quotation marks.")
         for name in ("audit_date", "distribution_date"):
             if name in made:
                 made[name] = str(made[name])
@@ -73,8 +76,21 @@ class Details:
                 f"exclude={made['exclude']!r} lacks the justification that § 5-301 (d) asks for. "
                 'Write each category with it: {"Asian": "12 applicants, all for one position"}.'
             )
+        for category, why in dict(made.get("exclude", {})).items():
+            if not isinstance(why, str):
+                raise UsageError(
+                    f"exclude has {why!r} as the justification for {category!r}. Write it in "
+                    "quotation marks."
+                )
         unknown = made.get("unknown", ())
-        made["unknown"] = (unknown,) if isinstance(unknown, str) else tuple(unknown)
+        listed_values = [unknown] if isinstance(unknown, str) else unknown
+        if not isinstance(listed_values, list | tuple | set) or not all(
+            isinstance(value, str) for value in listed_values
+        ):
+            raise UsageError(
+                f'unknown={unknown!r} is not a list of values. Write them so: ["not given", "x"].'
+            )
+        made["unknown"] = tuple(listed_values)
         return cls(**made)
 
 

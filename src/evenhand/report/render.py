@@ -131,7 +131,7 @@ def _refuse_damaged(given: tuple[Any, ...]) -> None:
     """Refuse a document that was changed by hand: what it breaks is no fault of ours."""
     for place in (Path(one) for one in given if isinstance(one, str | Path)):
         document = place / DOCUMENT if place.is_dir() else place
-        if not is_sealed(document.read_bytes()):
+        if document.is_file() and not is_sealed(document.read_bytes()):
             raise DataError(
                 f"'{document}' was changed after it was written, and cannot be shown as it is. "
                 "Make it again."

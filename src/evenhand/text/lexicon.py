@@ -11,7 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from evenhand.errors import DataError, UsageError, nearest
-from evenhand.files.documents import parse_toml
+from evenhand.files.documents import (
+    Damage,
+    check,
+    either,
+    flag,
+    list_of,
+    map_of,
+    parse_toml,
+    table,
+    text,
+)
 
 _KEYS: dict[str, Sequence[str]] = {
     "": (
@@ -26,6 +36,31 @@ _KEYS: dict[str, Sequence[str]] = {
 }
 _OPTIONAL = {"only", "needs", "before", "after"}
 _WORD = re.compile(r"\w(?:.*\w)?")
+_WORDS = either(text, list_of(text), noun="a text or a list of texts")
+_FORMS = map_of(text)
+# Types alone: which keys there must be is told by `_Keys`.
+_SHAPE = table(
+    {},
+    {
+        "name": text, "attribute": text, "values": list_of(text), "round_trip": flag,
+        "case": text, "description": text, "pairs": list_of(list_of(text)),
+        "one_way": list_of(table({}, {"word": text, "value": text, "to": _FORMS, "only": text})),
+        "part_of_speech": list_of(
+            table({}, {"word": text, "value": text, "possessive": _FORMS, "object": _FORMS})
+        ),
+        "protect": list_of(
+            table({}, {"words": list_of(text), "why": text, "before": text, "after": text,
+                       "needs": list_of(text)})
+        ),
+        "never": list_of(table({}, {"words": list_of(text), "why": text})),
+        "agreement": table(
+            {},
+            {"plural": list_of(text), "verbs": list_of(list_of(text, length=2)),
+             **dict.fromkeys(("subjects", "adverbs", "unchanging", "regular", "not_verbs"),
+                             _WORDS)},
+        ),
+    },
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +196,13 @@ def load_lexicon(
 
 def parse_lexicon(table: Mapping[str, Any], *, origin: str) -> Lexicon:
     """A checked lexicon from the tables of its file."""
-    _Keys(origin).check(table)
+    keys = _Keys(origin)
+    keys.check_forms(table)
+    try:
+        check(table, _SHAPE)
+    except Damage as damage:
+        raise DataError(f"The lexicon {origin!r} cannot be used: {damage}.") from None
+    keys.check(table)
     values = _values(table, origin=origin)
     entries: dict[str, LexiconWord] = {}
     for entry in (
@@ -294,17 +335,20 @@ class _Keys:
     def __init__(self, origin: str) -> None:
         self.origin = origin
 
-    def check(self, table: Mapping[str, Any]) -> None:
-        self._known(table, "")
-        for key in ("attribute", "values"):
-            self._needed(table, key, "")
+    def check_forms(self, table: Mapping[str, Any]) -> None:
         for part in ("one_way", "part_of_speech", "protect", "never"):
             rows = table.get(part, [])
             if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
                 raise DataError(
                     f"The lexicon {self.origin!r} has {part} in another form: write [[{part}]]."
                 )
-            for row in rows:
+
+    def check(self, table: Mapping[str, Any]) -> None:
+        self._known(table, "")
+        for key in ("attribute", "values"):
+            self._needed(table, key, "")
+        for part in ("one_way", "part_of_speech", "protect", "never"):
+            for row in table.get(part, []):
                 self._known(row, part)
                 for key in _KEYS[part]:
                     if key not in _OPTIONAL:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from http.client import HTTPException
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -12,6 +13,7 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from evenhand.errors import UsageError
+from evenhand.models.endpoint import bounded
 from evenhand.speech import listed, plural, without_secrets
 from evenhand.watching.periods import Period
 from evenhand.watching.store import Store, StoredAlarm
@@ -152,9 +154,11 @@ def _post(address: str, message: Mapping[str, Any], *, key: str, end: float) -> 
         sleep(pause)
         try:
             request = Request(address, data=body, headers=heads, method="POST")
-            with build_opener(_NoRedirect).open(request, timeout=min(ONE_TRY, left)):
-                return ""
+            seconds = min(ONE_TRY, left)
+            bounded(lambda r=request, s=seconds: _send(r, s), seconds=seconds)  # type: ignore[misc]
+            return ""
         except HTTPError as error:
+            error.close()
             reason = f"it answered {error.code}"
             if error.code not in _LATER:
                 break
@@ -163,10 +167,17 @@ def _post(address: str, message: Mapping[str, Any], *, key: str, end: float) -> 
         except URLError as error:
             if isinstance(error.reason, TimeoutError):
                 return _UNSURE
-            reason = f"it cannot be reached ({error.reason})"
+            reason = f"it cannot be reached ({without_secrets(str(error.reason))})"
+        except HTTPException as error:
+            reason = f"it broke off its answer ({type(error).__name__})"
         except (OSError, ValueError) as error:
-            reason = f"it cannot be reached ({error})"
+            reason = f"it cannot be reached ({without_secrets(str(error))})"
     return reason
+
+
+def _send(request: Request, seconds: float) -> bytes:
+    with build_opener(_NoRedirect).open(request, timeout=seconds):
+        return b""
 
 
 class _NoRedirect(HTTPRedirectHandler):

@@ -12,12 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from evenhand.decisions.roles import Roles
 from evenhand.decisions.tallies.sets import Tallies
 from evenhand.errors import DataError, UsageError
+from evenhand.files.reading import read_whole
 from evenhand.watching.periods import Period
 
 FILE, KEY = "watch.sqlite", "pseudonyms.key"
@@ -56,6 +58,10 @@ CREATE TABLE posts (
   alarm INTEGER NOT NULL REFERENCES alarms (id), address TEXT NOT NULL, at TEXT NOT NULL,
   PRIMARY KEY (alarm, address));
 """
+# Stores of this version and later hold a checksum of their rows; tally sets have their own.
+SEALED, _SEAL = 2, "seal"
+_SEALED_TABLES = ("about", "settings", "periods", "series", "revisions", "judgements", "alarms",
+                  "acknowledgements", "lines", "posts")  # fmt: skip
 _ONLY_GROWS = ("periods", "tallies", "revisions", "judgements", "alarms", "acknowledgements")
 
 
@@ -137,6 +143,7 @@ class Store:
                 connection.execute("PRAGMA synchronous = FULL")
                 store = cls(folder, connection)
                 store._prepare(create=create)
+                store._check_seal()
                 yield store
 
     def _prepare(self, *, create: bool) -> None:
@@ -169,7 +176,7 @@ class Store:
                     f"BEGIN SELECT RAISE (ABORT, '{table} only grows'); END"
                 )
         self._connection.execute("INSERT INTO about VALUES ('schema', ?)", [json.dumps(SCHEMA)])
-        self._connection.execute("PRAGMA user_version = 1")
+        self._connection.execute(f"PRAGMA user_version = {SEALED}")
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -182,12 +189,48 @@ class Store:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
+            self._write_seal()
             self._connection.execute("COMMIT")
+
+    def _write_seal(self) -> None:
+        """A checksum of all rows, written with them: what was changed since is seen at the door."""
+        seal = [_SEAL, json.dumps(self._digest())]
+        self._connection.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", seal)
+        self._connection.execute(f"PRAGMA user_version = {SEALED}")
+
+    def _check_seal(self) -> None:
+        # One look at the rows, however many writers there are in the meantime.
+        self._connection.execute("BEGIN")
+        try:
+            if self._connection.execute("PRAGMA user_version").fetchone()[0] >= SEALED:
+                query = "SELECT value FROM about WHERE name = ?"
+                seal = self._connection.execute(query, [_SEAL]).fetchone()
+                if seal is None or seal[0] != json.dumps(self._digest()):
+                    raise DataError(
+                        f"'{self.path}' is damaged: it is not as it was written. Restore it from a "
+                        "copy."
+                    )
+        finally:
+            self._connection.execute("COMMIT")
+
+    def _digest(self) -> str:
+        digest = sha256()
+        before, self._connection.text_factory = self._connection.text_factory, bytes
+        try:
+            for table in _SEALED_TABLES:
+                rows = self._connection.execute(f"SELECT * FROM {table} ORDER BY rowid")
+                for row in rows:
+                    if row[0] != _SEAL.encode():
+                        digest.update(repr((table, row)).encode())
+        finally:
+            self._connection.text_factory = before
+        return digest.hexdigest()
 
     @property
     def about(self) -> dict[str, Any]:
         """What the store is of: schema, length of its periods, zone and roles."""
-        rows = self._connection.execute("SELECT name, value FROM about").fetchall()
+        query = "SELECT name, value FROM about WHERE name <> ?"
+        rows = self._connection.execute(query, [_SEAL]).fetchall()
         return {name: json.loads(value) for name, value in rows}
 
     def set_about(self, *, every: str, tz: str | None, roles: Mapping[str, Any]) -> None:
@@ -436,7 +479,7 @@ def store_key(path: str | Path) -> bytes:
     """A store's own secret, under which names of people are hashed; a new one where it has none."""
     place = Path(path) / KEY
     try:
-        return place.read_bytes().strip()
+        return read_whole(place).strip()
     except FileNotFoundError:
         return secrets.token_hex(32).encode("ascii")
     except OSError as error:

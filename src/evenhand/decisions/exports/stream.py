@@ -10,6 +10,7 @@ from glob import glob
 from pathlib import Path
 from typing import IO, Any
 
+from evenhand.decisions.paths import check_is_file
 from evenhand.errors import DataError, MissingExtra, UsageError
 
 # One JSON document is taken whole up to here; beyond it takes several times as much memory.
@@ -62,6 +63,7 @@ def _files(paths: Sequence[str | Path]) -> list[Path]:
     for path in found:
         if path.is_dir():
             raise UsageError(f"'{path}' is a folder. Name the files of the export in it.")
+        check_is_file(path)
         if not path.name.lower().endswith(ENDINGS):
             raise UsageError(
                 f"'{path}' is not an export that can be read. Export as JSON or JSON Lines: a name "

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from hashlib import sha256
 from io import BytesIO
 from typing import Any
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
@@ -9,6 +10,7 @@ from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile, ZipInfo
 import numpy as np
 import polars as pl
 
+from evenhand.decisions.read import engine_faults
 from evenhand.decisions.roles import Roles
 from evenhand.decisions.tallies.sets import Tallies
 from evenhand.decisions.tally import Tally, encode
@@ -71,6 +73,7 @@ def packed(tallies: Tallies) -> bytes:
         "parts": tallies.parts,
         "fingerprint": tallies.fingerprint(),
     }
+    document["checksum"] = _checksum(document, parts)
     content = BytesIO()
     with ZipFile(content, "w") as archive:
         index = json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False)
@@ -88,8 +91,10 @@ def unpacked(content: bytes, *, source: str) -> Tallies:
             document = json.loads(archive.read(INDEX).decode("utf-8", "surrogatepass"))
             _check_schema(document, source)
             check(document, _SHAPE, "")
+            files = [each["file"] for each in document["tables"]]
+            parts = {file: archive.read(file) for file in files}
             tables = {
-                each["name"]: (_tally(archive.read(each["file"]), each), each["merges"])
+                each["name"]: (_tally(parts[each["file"]], each), each["merges"])
                 for each in document["tables"]
             }
         found = _set(document, tables)
@@ -104,11 +109,23 @@ def unpacked(content: bytes, *, source: str) -> Tallies:
         raise _damaged(source, "a part of it is missing or changed") from error
     except Damage as error:
         raise _damaged(source, str(error)) from error
-    except Exception as error:  # whatever a reader makes of bytes that are not what they say
+    except engine_faults() as error:  # whatever a reader makes of bytes that are not what they say
         raise _damaged(source, "its parts cannot be read") from error
     if found.fingerprint() != document.get("fingerprint"):
         raise _damaged(source, "its counts are not those it was made with")
+    # Sets of the first versions have none.
+    if document.get("checksum", "") not in ("", _checksum(document, parts)):
+        raise _damaged(source, "it is not as it was made")
     return found
+
+
+def _checksum(document: Mapping[str, Any], parts: Mapping[str, bytes]) -> str:
+    """A hash of all that a set holds, whatever the order of its names."""
+    held = {name: value for name, value in document.items() if name != "checksum"}
+    digest = sha256(json.dumps(held, sort_keys=True).encode())
+    for file in sorted(parts):
+        digest.update(sha256(parts[file]).digest())
+    return f"sha256:{digest.hexdigest()}"
 
 
 def _check_schema(document: Any, source: str) -> None:

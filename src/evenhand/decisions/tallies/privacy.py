@@ -12,6 +12,7 @@ from evenhand.decisions.tallies.grid import CELL, SIDES, VALUE
 from evenhand.decisions.tallies.sets import NAMES, NUMBERS, PERSONAL, PSEUDONYMS, Tallies, Withheld
 from evenhand.decisions.tally import Tally
 from evenhand.errors import DataError, UsageError
+from evenhand.files.reading import read_whole
 
 # A secret shorter than this could be found by trying.
 FEWEST_BYTES = 16
@@ -26,7 +27,7 @@ def read_key(secret: str | Path | bytes) -> bytes:
     else:
         source = f"'{secret}'"
         try:
-            key = Path(secret).read_bytes().strip()
+            key = read_whole(secret).strip()
         except FileNotFoundError:
             raise UsageError(
                 f"There is no file '{secret}'. Make a key with: openssl rand -hex 32 > {secret}"

@@ -18,6 +18,7 @@ from evenhand.decisions.roles import Roles
 from evenhand.decisions.tallies.grid import on_one_grid
 from evenhand.decisions.tally import Tally
 from evenhand.errors import DataError, UsageError
+from evenhand.files.reading import read_whole
 from evenhand.speech import plural
 
 # Keys whose labels are names of people or of what they wrote.
@@ -201,7 +202,7 @@ def merge_all(sets: Iterable[Tallies]) -> Tallies:
 
 def _content(path: str | Path) -> bytes:
     try:
-        return Path(path).read_bytes()
+        return read_whole(path)
     except FileNotFoundError:
         raise DataError(f"There is no file '{path}'.") from None
     except OSError as error:

@@ -245,7 +245,7 @@ def _rule_of_thumb(positions: FloatArray, counts: FloatArray, central: float) ->
     if s.size < 2:
         return float("nan")
     span = float(s[-1] - s[0])
-    centre, scale = (s[0] + s[-1]) / 2, span / 2
+    centre, scale = s[0] / 2 + s[-1] / 2, span / 2
     x = (s - centre) / scale
     degree = min(4, s.size - 1)
     design = np.vander(x, degree + 1, increasing=True)
@@ -261,11 +261,13 @@ def _rule_of_thumb(positions: FloatArray, counts: FloatArray, central: float) ->
     low, high = (1 - central) / 2, (1 + central) / 2
     first, last = np.searchsorted(share, low), np.searchsorted(share, high - 1e-12)
     inner = slice(int(first), int(last) + 1)
-    curvature = float(n[inner] @ (bend[inner] / scale**2) ** 2)
-    length = float(s[inner][-1] - s[inner][0])
+    # In units of half the span, whatever numbers the scores are: their powers might overflow.
+    curvature = float(n[inner] @ bend[inner] ** 2)
+    length = float(x[inner][-1] - x[inner][0])
     if spare <= 0 or rest <= 0 or curvature <= 0 or length <= 0:
         return span
-    return float(min(BANDWIDTH_CONSTANT * (rest / spare * length / curvature) ** 0.2, span))
+    best = BANDWIDTH_CONSTANT * (rest / spare * length / curvature) ** 0.2
+    return float(min(best * scale, span))
 
 
 def leverage_fit(histogram: ScoreHistogram, *, bandwidth: ArrayLike, degree: int = 1) -> LocalFit:
