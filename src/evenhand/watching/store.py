@@ -138,13 +138,21 @@ class Store:
             # Transactions are begun by hand: Python's own would begin them too late.
             connection = sqlite3.connect(folder / FILE, timeout=PATIENCE, isolation_level=None)
             with closing(connection):
-                connection.execute("PRAGMA foreign_keys = ON")
-                # A commit is on the disk before the command says that it is.
-                connection.execute("PRAGMA synchronous = FULL")
                 store = cls(folder, connection)
-                store._prepare(create=create)
-                store._check_seal()
+                store._begin(create=create)
                 yield store
+
+    def _begin(self, *, create: bool) -> None:
+        try:
+            self._connection.execute("PRAGMA foreign_keys = ON")
+            # A commit is on the disk before the command says that it is.
+            self._connection.execute("PRAGMA synchronous = FULL")
+            self._prepare(create=create)
+            self._check_seal()
+        except UnicodeDecodeError as error:  # of what SQLite says of damaged names
+            raise DataError(
+                f"'{self.path}' is damaged: {error.reason}. Restore it from a copy."
+            ) from error
 
     def _prepare(self, *, create: bool) -> None:
         if self._connection.execute("PRAGMA user_version").fetchone()[0] == 0:
@@ -155,7 +163,7 @@ class Store:
                 # Another writer may have made them while this one waited.
                 if self._connection.execute("PRAGMA user_version").fetchone()[0] == 0:
                     self._make_tables()
-        schema = self.about.get("schema")
+        schema = self._schema()
         if schema == SCHEMA:
             return
         if isinstance(schema, str) and schema.startswith(FAMILY):
@@ -164,6 +172,14 @@ class Store:
                 "Update Evenhand."
             )
         raise _not_a_store(self.path)
+
+    def _schema(self) -> Any:
+        """What the file says that it is, before anything else in it is believed."""
+        row = self._connection.execute("SELECT value FROM about WHERE name = 'schema'").fetchone()
+        try:
+            return json.loads(row[0]) if row else None
+        except (ValueError, TypeError):
+            return None
 
     def _make_tables(self) -> None:
         for statement in _TABLES.split(";"):

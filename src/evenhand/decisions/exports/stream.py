@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,8 @@ LINES = {".jsonl", ".ndjson"}
 ENDINGS = (".json", ".jsonl", ".ndjson", ".gz", ".zip", ".parquet")
 # Rows of a Parquet file that are held at once.
 SLICE = 10_000
+# Half of a character of two parts, as JSON may write it.
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,9 +176,12 @@ def _documents(stream: IO[bytes], source: str) -> Iterator[Any]:
 
 def _parsed(text: bytes, where: str) -> Any:
     try:
-        return json.loads(text)
+        found = json.loads(text)
+        if _HALF.search(text):
+            json.dumps(found, ensure_ascii=False).encode()  # half a character is no text
     except (ValueError, RecursionError) as error:
         raise DataError(_damaged(where, str(error))) from error
+    return found
 
 
 def _damaged(where: str, reason: str) -> str:

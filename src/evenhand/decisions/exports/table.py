@@ -1,15 +1,16 @@
 """Labels of a labelling tool as one table: a row for each label, and what was left out."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenhand.decisions.exports.layouts import LAYOUTS, SPANS, Label, Layout, check_layout
-from evenhand.decisions.exports.stream import export_records
+from evenhand.decisions.exports.stream import ExportRecord, export_records
 from evenhand.decisions.exports.truth import Truths, agreed, consensus
 from evenhand.decisions.table import Decisions
-from evenhand.errors import DataError, UsageError, nearest
+from evenhand.errors import DataError, EvenhandError, UsageError, nearest
 from evenhand.speech import listed, plural
 
 if TYPE_CHECKING:
@@ -104,15 +105,30 @@ def read_labels(
     layout = LAYOUTS[tool](question)
     gathered = _Gathered(has=has, truth_labeler=truth_labeler)
     for record in export_records(paths):
-        check_layout(layout, record)
-        labels = list(layout.labels(record))
-        if labels:
-            gathered.add(labels, dict(_fields(layout.fields(record), wanted)), record.place)
+        with _in_its_form(layout, record):
+            check_layout(layout, record)
+            labels = list(layout.labels(record))
+            if labels:
+                gathered.add(labels, dict(_fields(layout.fields(record), wanted)), record.place)
     layout.check_question()
     named = ", ".join(map(str, paths))
     gathered.check(named, layout)
     truths = gathered.truths(truth, tool=layout.called)
     return gathered.table(truths, source=f"{named} ({layout.called})", wanted=wanted)
+
+
+@contextmanager
+def _in_its_form(layout: Layout, record: ExportRecord) -> Iterator[None]:
+    """A record in which something stands that the tool never puts there is refused by its place."""
+    try:
+        yield
+    except EvenhandError:
+        raise
+    except (AttributeError, TypeError, LookupError, ValueError, ArithmeticError) as error:
+        raise DataError(
+            f"{record.place} is not as {layout.called} writes it ({error}). Give the export as the "
+            "tool wrote it."
+        ) from error
 
 
 def _fields(given: Mapping[str, Any], wanted: list[str] | None) -> Iterator[tuple[str, Any]]:
@@ -175,6 +191,7 @@ class _Gathered:
             if value is None:
                 self._leave("no label given")
                 continue
+            _check_types(label, value)
             person = self.people.setdefault(label.labeler, label.labeler)
             if label.is_truth or person == self.truth_labeler:
                 self.known.append((label.item, value))
@@ -295,11 +312,24 @@ class _Gathered:
         )
 
 
+def _check_types(label: Label, value: Any) -> None:
+    """Raises where a label holds what no label can be."""
+    if not isinstance(value, str | int | float):
+        raise TypeError(f"a label is {type(value).__name__}")
+    if not isinstance(label.labeler, str) or not isinstance(label.item, str):
+        raise TypeError("an item or an annotator has no name")
+    if not isinstance(label.seconds, int | float | None):
+        raise TypeError("a time that a label took is no number")
+    if not isinstance(label.time, str | None):
+        raise TypeError("a time is no text")
+
+
 def _column(values: list[Any]) -> "pl.Series":
     """Values as one column; those of several types, and classes, as the text they are written."""
     import polars as pl
 
     types = {type(value) for value in values if value is not None}
-    if types <= {int} or types <= {int, float} or types == {bool}:
+    small = all(abs(value) < 2**63 for value in values if type(value) is int)
+    if small and (types <= {int} or types <= {int, float} or types == {bool}):
         return pl.Series(values)
     return pl.Series([None if v is None else str(v) for v in values], dtype=pl.String)
