@@ -73,7 +73,8 @@ def reproduce(
     began = time.perf_counter()
     files = [] if data is None else [data] if isinstance(data, str | Path) else list(data)
     if out is not None:
-        check_place(paper, out, [*files, *([] if representation is None else [representation])])
+        read = [place for place in (*files, representation, ratings) if place is not None]
+        check_place(paper, out, read)
     if ratings is not None and paper != "p1":
         raise UsageError("Ratings of words (--ratings) are for paper 1. Leave them out.")
     if paper == "p3":
