@@ -167,13 +167,46 @@ owner = "the model team"
 
 def moderation_story(folder: Path, *, seed: int, step: Step) -> Story:
     """A comment-removal system in which one group is held to another standard."""
+    step("Simulating a comment-removal system")
+    cuts = _simulate_moderation(folder, seed=seed)
+    step("Auditing the model's decisions")
+    flags = " ".join(f"--threshold {name}={cut:g}" for name, cut in cuts.items())
+    command = (
+        f"evenhand audit {folder}/posts.parquet --truth violates --score score {flags} "
+        f"--group gender --charter {folder}/charter.toml --out {folder}/report.html"
+    )
+    roles = {"truth": "violates", "score": "score", "threshold": cuts, "group": "gender"}
+    model = _chartered(folder, "posts.parquet", command, roles, seed=seed)
+    step("Auditing the labelers")
+    command_labels = (
+        f"evenhand audit {folder}/labels.parquet --truth truth --decision decision "
+        f"--labeler labeler --item item --group group --charter {folder}/charter.toml "
+        f"--out {folder}/labelers.html"
+    )
+    roles = {name: name for name in ("truth", "decision", "labeler", "item", "group")}
+    people = _chartered(folder, "labels.parquet", command_labels, roles, seed=seed)
+    step("Writing the reports")
+    model.save(folder / "report.html")
+    people.save(folder / "labelers.html")
+    return [
+        (TITLE, "1  A comment-removal system, its charter and its labelers"),
+        (COMMAND, command),
+        *_verdict(model),
+        (COMMAND, command_labels),
+        *_verdict(people),
+        ("", ""),
+        *_moderation_found(model, people),
+        ("Pages:   ", f"{folder}/report.html, {folder}/labelers.html"),
+        ("", ""),
+    ]
+
+
+def _simulate_moderation(folder: Path, *, seed: int) -> dict[str, float]:
+    """Posts, labels and a charter, written; and the cut of each group."""
     from evenhand.decisions.batches import write_table
-    from evenhand.decisions.table import Decisions
-    from evenhand.findings.run import audit
     from evenhand.simulate.labelers import LabelerGroup, Variation, simulate_labelers
     from evenhand.simulate.moderation import Group, moderation
 
-    step("Simulating a comment-removal system")
     groups = {
         "female": Group(share=0.44, base_rate=0.12, threshold=0.6),
         "male": Group(share=0.44, base_rate=0.12, threshold=0.6),
@@ -194,62 +227,30 @@ def moderation_story(folder: Path, *, seed: int, step: Step) -> Story:
         seed=seed,
     )
     write_table(labels.frame, folder / "labels.parquet")
-    step("Auditing the model's decisions")
-    cuts = {name: group.threshold for name, group in groups.items()}
-    decisions = Decisions(
-        folder / "posts.parquet",
-        truth="violates",
-        score="score",
-        threshold=cuts,
-        group="gender",
-        positive_is="burden",
-    )
-    flags = " ".join(f"--threshold {name}={cut:g}" for name, cut in cuts.items())
-    command = (
-        f"evenhand audit {folder}/posts.parquet --truth violates --score score {flags} "
-        f"--group gender --charter {folder}/charter.toml --out {folder}/report.html"
-    )
-    model = audit(
-        decisions,
+    return {name: group.threshold for name, group in groups.items()}
+
+
+def _chartered(folder: Path, table: str, command: str, roles: dict[str, Any], *, seed: int) -> Any:
+    """An audit of one of the tables under the charter."""
+    from evenhand.decisions.table import Decisions
+    from evenhand.findings.run import audit
+
+    return audit(
+        Decisions(folder / table, positive_is="burden", **roles),
         charter=folder / "charter.toml",
         seed=seed,
         arguments={"command": command},
     )
-    step("Auditing the labelers")
-    command_labels = (
-        f"evenhand audit {folder}/labels.parquet --truth truth --decision decision "
-        f"--labeler labeler --item item --group group --charter {folder}/charter.toml "
-        f"--out {folder}/labelers.html"
-    )
-    people = audit(
-        Decisions(
-            folder / "labels.parquet",
-            truth="truth",
-            decision="decision",
-            labeler="labeler",
-            item="item",
-            group="group",
-            positive_is="burden",
-        ),
-        charter=folder / "charter.toml",
-        seed=seed,
-        arguments={"command": command_labels},
-    )
-    step("Writing the reports")
-    model.save(folder / "report.html")
-    people.save(folder / "labelers.html")
+
+
+def _moderation_found(model: Any, people: Any) -> Story:
+    """What was planted in posts and labels, and what the audits found of it."""
     ratios = {r["group"]: r for r in model.rows.where(measure="cost_ratio", lens="thresholds")}
     gap = next(
         r for r in people.rows.where(measure="criterion_gap", lens="labelers", stratum=None)
         if r["group"] == "nonbinary" and r["labeler"] is None
     )  # fmt: skip
     return [
-        (TITLE, "1  A comment-removal system, its charter and its labelers"),
-        (COMMAND, command),
-        *_verdict(model),
-        (COMMAND, command_labels),
-        *_verdict(people),
-        ("", ""),
         (
             "Planted: ",
             "posts by nonbinary people come down from a score of 0.35, everybody else's from 0.60; "
@@ -267,21 +268,62 @@ def moderation_story(folder: Path, *, seed: int, step: Step) -> Story:
             f"labelers' criterion gap {signed(gap['value'])} "
             f"[{number(gap['low'])}, {number(gap['high'])}] (planted −0.500).",
         ),
-        ("Pages:   ", f"{folder}/report.html, {folder}/labelers.html"),
-        ("", ""),
     ]
 
 
 def occupation_story(folder: Path, *, seed: int, step: Step) -> Story:
     """An occupation classifier with statistical, counterfactual and norm bias, and remedies."""
-    from evenhand.decisions.batches import write_table
     from evenhand.decisions.table import Decisions
     from evenhand.findings.run import audit
+    from evenhand.remedies.ledger.compare import compare
+    from evenhand.report.render import render
+
+    normed, words = _prepare_occupations(folder, seed=seed, step=step)
+    step("Auditing the classifier")
+    limits = " ".join(f"--limit {name}={value}" for name, value in LIMITS.items())
+    command = (
+        f"evenhand audit {normed} --truth title --group gender --text text "
+        f"--reference gender=male {limits} --norms {folder}/norms --model {folder}/model.joblib "
+        f"--trust --out {folder}/occupations.html"
+    )
+    found = audit(
+        Decisions(normed, truth="title", group="gender", reference={"gender": "male"}, text="text"),
+        limits=LIMITS,
+        words=words,
+        seed=seed,
+        arguments={"command": command},
+    )
+    step("Comparing four remedies")
+    ledger = compare(
+        folder / "train.parquet",
+        folder / "test.parquet",
+        text="text",
+        truth="title",
+        group="gender",
+        name="name",
+        remedies=["kamiran_calders", "augment", "reweigh_augment", "residualise"],
+        texts={"representations": ["bow"]},
+        seeds=1,
+        seed=seed,
+    )
+    render(found, ledger, path=folder / "occupations.html")
+    return [
+        (TITLE, "2  An occupation classifier, swapped words, norms and four remedies"),
+        (COMMAND, command),
+        *_verdict(found),
+        ("", ""),
+        *_occupations_found(found),
+        ("Remedy:  ", _remedy(ledger)),
+        ("Page:    ", f"{folder}/occupations.html"),
+    ]
+
+
+def _prepare_occupations(folder: Path, *, seed: int, step: Step) -> tuple[Path, Any]:
+    """Biographies swapped, scored and normed, and the words of model and norm."""
+    from evenhand.decisions.batches import write_table
     from evenhand.models.norms.table import fit_norms, score_norms
     from evenhand.models.table import score_table
     from evenhand.models.words import model_words
-    from evenhand.remedies.ledger.compare import compare
-    from evenhand.report.render import render
     from evenhand.simulate.biographies import biographies
     from evenhand.text.table import swap_table
 
@@ -315,40 +357,11 @@ def occupation_story(folder: Path, *, seed: int, step: Step) -> Story:
         name="name",
         out=paths["normed"],
     )
-    step("Auditing the classifier")
-    limits = " ".join(f"--limit {name}={value}" for name, value in LIMITS.items())
-    command = (
-        f"evenhand audit {paths['normed']} --truth title --group gender --text text "
-        f"--reference gender=male {limits} --norms {folder}/norms --model {folder}/model.joblib "
-        f"--trust --out {folder}/occupations.html"
-    )
-    found = audit(
-        Decisions(
-            paths["normed"],
-            truth="title",
-            group="gender",
-            reference={"gender": "male"},
-            text="text",
-        ),
-        limits=LIMITS,
-        words=model_words(model, norms=fitted.scorer),
-        seed=seed,
-        arguments={"command": command},
-    )
-    step("Comparing four remedies")
-    ledger = compare(
-        folder / "train.parquet",
-        folder / "test.parquet",
-        text="text",
-        truth="title",
-        group="gender",
-        name="name",
-        remedies=["kamiran_calders", "augment", "reweigh_augment", "residualise"],
-        texts={"representations": ["bow"]},
-        seeds=1,
-        seed=seed,
-    )
-    render(found, ledger, path=folder / "occupations.html")
+    return paths["normed"], model_words(model, norms=fitted.scorer)
+
+
+def _occupations_found(found: Any) -> Story:
+    """What was planted in the biographies, and what the audit found of it."""
     rows = found.rows
     size = {
         name: next(iter(rows.where(measure=name, group="female")))
@@ -359,10 +372,6 @@ def occupation_story(folder: Path, *, seed: int, step: Step) -> Story:
     }
     bias = next(r for r in rows.where(measure="norm_bias", group="female") if r["norm"] == "female")
     return [
-        (TITLE, "2  An occupation classifier, swapped words, norms and four remedies"),
-        (COMMAND, command),
-        *_verdict(found),
-        ("", ""),
         (
             "Planted: ",
             "classes differ in how many women they have; pronouns and norm words leak into the "
@@ -375,8 +384,6 @@ def occupation_story(folder: Path, *, seed: int, step: Step) -> Story:
             f"alone {_interval(size['counterfactual_true_positive_rate_gap_rms_corrected'])}; norm "
             f"bias ρ {_interval(bias)} over {bias['n']:.0f} classes.",
         ),
-        ("Remedy:  ", _remedy(ledger)),
-        ("Page:    ", f"{folder}/occupations.html"),
     ]
 
 
