@@ -106,12 +106,14 @@ def roots() -> Iterator[Definition]:
         if module in CALLED_BY_OTHERS:
             yield from (one for one in definitions() if one[0] == module)
         for node in tree.body:
-            ran = isinstance(node, ast.Expr | ast.If | ast.Try | ast.For | ast.With)
-            if ran or getattr(node, "decorator_list", None):
+            decorators = getattr(node, "decorator_list", [])
+            if isinstance(node, ast.Expr | ast.If | ast.Try | ast.For | ast.With):
                 yield from used_by(module, node)
-            if getattr(node, "name", "").startswith("__"):
-                yield module, node.name
-            if "command(" in " ".join(map(ast.unparse, getattr(node, "decorator_list", ()))):
+            for decorator in decorators:
+                yield from used_by(module, decorator)
+            # A command or a hook is called by those who know it by its name.
+            known = any(".command" in ast.unparse(one) for one in decorators)
+            if known or getattr(node, "name", "").startswith("__"):
                 yield module, node.name
 
 
