@@ -1,8 +1,15 @@
 """How the tests of faults call commands: in this process (`run`), or in one that can be killed.
 
-Every case has a kind, `@pytest.mark.kind("lost")`, and the summary of the run counts them: lost (a
-file destroyed or half written), wrong (a number silently wrong), hang, crash (exit 5, a stack
-trace) and leak (a secret, a terminal escape, a copy of the data that stays behind).
+Every case has a kind, `@pytest.mark.kind("cuts")`, and the summary of the run counts them:
+
+- lost: folders replaced, devices (and links and pipes that are written to), outputs (onto an input
+  or another output), kills;
+- silently wrong: cuts, NaN, scale, names, limits, labels, columns, hints, flags, settings, resume;
+  of files ragged, header, quotes, lines, encoding, packed, separators, numbers, folders, hive;
+- hangs: time-outs, pipes (that are read);
+- crashes: exit 5 (what the system refuses), damage (documents, stores and exports changed at
+  random);
+- leaks: copies of the data, escapes, formulas, secrets, model card.
 """
 
 import json

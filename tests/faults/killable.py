@@ -74,7 +74,8 @@ def serve() -> None:
     import evenhand.models.table
     import evenhand.remedies.ledger.compare
     import evenhand.report.page
-    import evenhand.text.table  # noqa: F401
+    import evenhand.text.table
+    import evenhand.watching.run  # noqa: F401
 
     for line in sys.stdin:
         job = json.loads(line)

@@ -9,6 +9,8 @@ from typing import Any
 import polars as pl
 import pytest
 
+import evenhand as eh
+from evenhand.files.folders import check_folder
 from evenhand.models.norms.scorer import load_norms
 from evenhand.remedies.ledger.files import read_ledger
 from evenhand.simulate.biographies import biographies, occupations
@@ -16,6 +18,7 @@ from evenhand.simulate.biographies import biographies, occupations
 MODEL = "def ask(texts):\n    return [[len(text) % 3, 1.0] for text in texts]\n"
 FEW = {name: occupations()[name] for name in ("professor", "nurse", "surgeon")}
 OLD = "old\n"
+INPUTS = ("bios.csv", "days.csv", "people.csv", "mine.py")
 Check = Callable[[Path], None]
 
 
@@ -29,6 +32,16 @@ def whole_page(path: Path) -> None:
 
 def whole_table(path: Path) -> None:
     assert len(pl.read_parquet(path)) == 240
+
+
+def whole_rows(path: Path) -> None:
+    assert len(pl.read_parquet(path)) > 0
+
+
+def whole_folder(path: Path) -> None:
+    """A folder that is as its manifest says, or not there yet."""
+    if path.exists():
+        check_folder(path, kind="tables of stores")
 
 
 def whole_lines(path: Path) -> None:
@@ -65,10 +78,27 @@ COMMANDS: dict[str, tuple[list[str], dict[str, Check]]] = {
          "--seeds", "1"],
         {"ledger": lambda path: read_ledger(path) and None},
     ),
+    "tally": (
+        ["tally", "bios.csv", "--truth", "title", "--decision", "given", "--group", "gender",
+         "--out", "out.tallies"],
+        {"out.tallies": lambda path: eh.Tallies.load(path) and None},
+    ),
+    "watch": (
+        ["watch", "store", "days.csv", "--time", "day", "--every", "week", "--tz", "UTC",
+         "--truth", "title", "--decision", "given", "--group", "gender", "--positive", "nurse",
+         "--limit", "selection_rate_gap=0.9", "--out", "out.html", "--json", "out.json",
+         "--export", "tables"],
+        {"out.html": whole_page, "out.json": whole_json, "tables": whole_folder},
+    ),
+    "remedy": (
+        ["remedy", "augment", "bios.csv", "--text", "text", "--truth", "title", "--group",
+         "gender", "--out", "out.parquet", "--json", "out.json"],
+        {"out.parquet": whole_rows, "out.json": whole_json},
+    ),
 }  # fmt: skip
-FOLDERS = {"norms", "ledger"}
+FOLDERS = {"norms", "ledger", "tables"}
 # How often each is killed at a moment drawn at random; a comparison takes longest.
-KILLS = {"swap": 10, "score": 10, "norms fit": 10, "audit": 10, "compare": 10}
+KILLS = dict.fromkeys(COMMANDS, 10)
 
 
 @pytest.fixture
@@ -77,6 +107,8 @@ def place(tmp_path: Path) -> Path:
     titles = made["title"].to_list()
     given = pl.Series("given", titles[1:] + titles[:1])
     made.with_columns(given).write_csv(tmp_path / "bios.csv")
+    days = pl.Series("day", [f"2026-01-{1 + i % 28:02d}" for i in range(240)])
+    made.with_columns(given, days).write_csv(tmp_path / "days.csv")
     people = range(700)
     pl.DataFrame(
         {
@@ -90,7 +122,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def inputs(place: Path) -> dict[str, bytes]:
-    return {name: (place / name).read_bytes() for name in ("bios.csv", "people.csv", "mine.py")}
+    return {name: (place / name).read_bytes() for name in INPUTS}
 
 
 def leftovers(*places: Path) -> list[str]:
@@ -113,7 +145,7 @@ def prepare(place: Path, outputs: dict[str, Check], run: Callable[[], Any]) -> N
         (place / name).write_text(OLD)
 
 
-@pytest.mark.kind("lost")
+@pytest.mark.kind("kills")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_killed_at_random_moments(command: str, place: Path, killable: Any) -> None:
     arguments, outputs = COMMANDS[command]
@@ -139,7 +171,7 @@ def test_killed_at_random_moments(command: str, place: Path, killable: Any) -> N
     assert leftovers(place, killable.temporary) == []
 
 
-@pytest.mark.kind("lost")
+@pytest.mark.kind("kills")
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("command", ["swap", "score", "norms fit"])
 def test_killed_at_every_change_of_the_file_system(

@@ -106,6 +106,66 @@ LABELS += [
         check=positives,
     ),
 ]
+# ---- Columns of odd types, and numbers that do not fit
+
+BIG = 2**53
+
+
+def chosen(reference: str) -> Callable[[eh.Audit], None]:
+    def check(audit: eh.Audit) -> None:
+        gaps = audit.rows.where(measure="selection_rate_gap")
+        assert set(gaps.plain("reference")) == {reference}
+
+    return check
+
+
+def nothing(kind: Any) -> Callable[[], pl.DataFrame]:
+    return lambda: plain(y=pl.Series([None] * N, dtype=kind))
+
+
+def untrue(audit: eh.Audit) -> None:
+    assert {"reason": "no truth (kept for selection rates)", "rows": N} in audit.data["excluded"]
+
+
+COLUMNS = [
+    Seen(
+        kind="columns",
+        name="numbers without a sign beyond 63 bits",
+        table=lambda: plain(g=pl.Series([2**64 - 1, 2**64 - 2] * 60, dtype=pl.UInt64)),
+        check=labelled("18446744073709551614", "18446744073709551615"),
+    ),
+    Seen(
+        kind="columns",
+        name="a reference that no float holds",
+        table=lambda: plain(g=[BIG, BIG + 1] * 60),
+        roles={"reference": {"g": str(BIG + 1)}},
+        check=chosen(str(BIG + 1)),
+    ),
+    Seen(kind="columns", name="no truth at all", table=nothing(pl.Int64), check=untrue),
+    Seen(kind="columns", name="no truth and no type", table=nothing(pl.Null), check=untrue),
+    Seen(
+        kind="columns",
+        name="spaces around groups",
+        table=by_turns(["f", " f", "f "]),
+        check=labelled(" f", "f", "f "),
+    ),
+    Seen(
+        kind="columns",
+        name="categories in an order of their own",
+        table=lambda: plain(g=pl.Series(["m", "f"] * 60, dtype=pl.Enum(["m", "f", "x"]))),
+        check=labelled("f", "m"),
+    ),
+    *(
+        Seen(
+            kind="columns",
+            name=f"a column named {name}",
+            table=lambda name=name: plain().rename({"d": name}),
+            roles={"decision": name},
+            check=labelled("f", "m"),
+        )
+        for name in ("n", "decision", "__index__", "weight", 'a"b', "key:group0")
+    ),
+]
 HINTS = [
     Seen(
         kind="hints",
@@ -218,7 +278,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize("frame", FRAMES)
-@pytest.mark.parametrize("case", cases([*LABELS, *HINTS, *NAMES]))
+@pytest.mark.parametrize("case", cases([*LABELS, *COLUMNS, *HINTS, *NAMES]))
 def test_labels_are_seen_alike(case: Seen, frame: str) -> None:
     check_seen(case, frame)
 
@@ -276,6 +336,50 @@ REFUSED = [
         roles={"stratum": "t"},
         sentence="stratum='t' holds '<summary>', which results use for a comparison. Give that "
         "stratum another name.",
+    ),
+    *(
+        Refused(
+            kind="columns",
+            name=f"a column named {name}",
+            table=lambda name=name: plain().rename({"g": name}),
+            roles={"group": name},
+            sentence=f"group={name!r} names a column that engines take for a pattern of names. "
+            "Rename the column.",
+            error=UsageError,
+        )
+        for name in ("*", "^g.*$")
+    ),
+    *(
+        Refused(kind="columns", name=name, table=table, roles=roles, sentence=sentence)
+        for name, table, roles, sentence in (
+            (
+                "scores that cannot be squared",
+                lambda: plain(s=[1e300, -1.0] * 60),
+                {**CUT, "threshold": 2},
+                "score='s' goes up to 1e+300, too far to reckon with. If that stands for no value, "
+                "leave the cell empty; else divide all of them by a power of ten.",
+            ),
+            (
+                "weights that cannot be squared",
+                lambda: plain(w=[1e200, 1.0] * 60),
+                {"weight": "w"},
+                "weight='w' goes up to 1e+200, too far to reckon with. If that stands for no "
+                "value, leave the cell empty; else divide all of them by a power of ten.",
+            ),
+            (
+                "weights of nothing",
+                lambda: plain(w=[1e-200, 0.0] * 60),
+                {"weight": "w"},
+                "weight='w' goes up to 1e-200 only, too little to reckon with. Multiply all of "
+                "them by a power of ten.",
+            ),
+            (
+                "weights below 0",
+                lambda: plain(w=[-1.0, 1.0] * 60),
+                {"weight": "w"},
+                "weight='w' holds negative weights (down to -1). Weights must be 0 or more.",
+            ),
+        )
     ),
     Refused(
         kind="labels",
@@ -369,6 +473,30 @@ def test_a_flag_given_twice(
     with pytest.raises(SystemExit) as end:
         main(["audit", str(tmp_path / "t.parquet"), *named, "--score", "s", *flags])
     assert (end.value.code, capsys.readouterr().err) == (2, f"evenhand: {words} Give it once.\n")
+
+
+LIMITS = [
+    (("--limit", "true_positive_rate_gap=5"), "can never fail"),
+    (
+        ("--limit", "accuracy=0.7:5"),
+        "goes beyond what the measure can be: it lies between 0 and 1.",
+    ),
+    (("--limit", "accuracy_gap=0.1", "--limit", "accuracy_gap=0.2"), "is given twice, as 0.1 and"),
+    (("--limit", "selection_rate_gap=nan"), "selection_rate_gap"),
+]
+
+
+@pytest.mark.kind("limits")
+@pytest.mark.parametrize(("flags", "words"), LIMITS)
+def test_limits_that_judge_nothing(
+    flags: tuple[str, ...], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain().write_csv(tmp_path / "t.csv")
+    roles = ["--truth", "y", "--decision", "d", "--group", "g"]
+    with pytest.raises(SystemExit) as end:
+        main(["audit", str(tmp_path / "t.csv"), *roles, *flags])
+    err = capsys.readouterr().err
+    assert (end.value.code, words in err) == (2, True), err
 
 
 @pytest.fixture

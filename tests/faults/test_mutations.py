@@ -27,7 +27,7 @@ from evenhand.simulate.biographies import Occupation, biographies
 from evenhand.simulate.labelers import LabelerGroup, Variation, simulate_labelers
 from evenhand.simulate.moderation import Group, moderation
 
-pytestmark = pytest.mark.kind("crash")
+pytestmark = pytest.mark.kind("damage")
 GONE = object()
 WRONG: list[Any] = [
     GONE, None, True, "abc", "", "\x1b[31m", 0, -1, 10**30, 1e300, -1e300, 0.5, [], {}, [None],

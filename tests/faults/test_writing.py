@@ -9,6 +9,7 @@ import socket
 import sqlite3
 import stat
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,9 +30,9 @@ from evenhand.files.places import check_places
 from evenhand.models.endpoint import EndpointPredictor
 from evenhand.models.table import KeptScores, address_identity, model_identity
 from evenhand.report.formats import as_card_section, put_into
+from evenhand.watching.alarms import _post
 
-lost, hang = pytest.mark.kind("lost"), pytest.mark.kind("hang")
-crash, leak = pytest.mark.kind("crash"), pytest.mark.kind("leak")
+kind = pytest.mark.kind
 TABLE = pl.DataFrame({"y": [0, 1] * 60, "d": [0, 1, 1, 0] * 30, "g": ["f", "m"] * 60})
 AUDIT = ["audit", "data.csv", "--truth", "y", "--decision", "d", "--group", "g"]
 posix = pytest.mark.skipif(os.name != "posix", reason="needs devices, links and signals")
@@ -99,7 +100,7 @@ OUTPUT_PAIRS = [
 ]
 
 
-@lost
+@kind("outputs")
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_declares_what_it_reads_and_writes(name: str) -> None:
     command = COMMANDS[name]
@@ -122,7 +123,7 @@ def test_the_walk_finds_the_commands() -> None:
     assert len(OUTPUT_PAIRS) > 20
 
 
-@lost
+@kind("outputs")
 @pytest.mark.parametrize("way", ["same", "dotted", "absolute", "link", "hard link"])
 @pytest.mark.parametrize(("name", "output", "read"), PAIRS, ids=[" ".join(p) for p in PAIRS])
 def test_no_output_is_an_input(run: Any, name: str, output: str, read: str, way: str) -> None:
@@ -148,7 +149,7 @@ def test_no_output_is_an_input(run: Any, name: str, output: str, read: str, way:
     )
 
 
-@lost
+@kind("outputs")
 @pytest.mark.parametrize(
     ("name", "one", "other"), OUTPUT_PAIRS, ids=[" ".join(p) for p in OUTPUT_PAIRS]
 )
@@ -160,7 +161,7 @@ def test_no_output_is_another_output(run: Any, name: str, one: str, other: str) 
     assert not Path("out.parquet").exists()
 
 
-@lost
+@kind("outputs")
 @pytest.mark.parametrize(("name", "output", "read"), PAIRS, ids=[" ".join(p) for p in PAIRS])
 def test_no_output_goes_into_a_folder_that_is_read(
     run: Any, name: str, output: str, read: str
@@ -176,7 +177,7 @@ def test_no_output_goes_into_a_folder_that_is_read(
     assert [path.name for path in Path("read").iterdir()] == ["part.parquet"]
 
 
-@lost
+@kind("outputs")
 @pytest.mark.parametrize(
     ("outputs", "inputs", "folders", "words"),
     [
@@ -192,7 +193,7 @@ def test_places_that_lie_in_each_other(outputs, inputs, folders, words) -> None:
         check_places(outputs, inputs, folders=folders)
 
 
-@lost
+@kind("outputs")
 @pytest.mark.parametrize(
     ("outputs", "inputs"),
     [
@@ -207,7 +208,7 @@ def test_places_of_their_own_are_left_alone(outputs, inputs) -> None:
     check_places(outputs, inputs)
 
 
-@lost
+@kind("outputs")
 def test_a_folder_with_the_data_in_it_is_not_written_to(run: Any) -> None:
     Path("d").mkdir()
     TABLE.write_csv("d/a.csv")
@@ -217,7 +218,7 @@ def test_a_folder_with_the_data_in_it_is_not_written_to(run: Any) -> None:
         assert (code, err) == (2, told)
 
 
-@lost
+@kind("outputs")
 def test_the_side_files_of_score_and_the_module_of_a_model_are_places_too(run: Any) -> None:
     Path("mine.py").write_text("precious")
     flags = ["--text", "t", "--out", "o.parquet"]
@@ -229,7 +230,7 @@ def test_the_side_files_of_score_and_the_module_of_a_model_are_places_too(run: A
     assert (code, "the side file .partial of --out" in err) == (2, True)
 
 
-@lost
+@kind("outputs")
 def test_the_page_that_report_writes_by_default_is_an_output(run: Any) -> None:
     Path("report.html").write_text("precious")
     code, _, err = run("report", "report.html")
@@ -239,7 +240,7 @@ def test_the_page_that_report_writes_by_default_is_an_output(run: Any) -> None:
     )
 
 
-@lost
+@kind("outputs")
 def test_an_empty_name_is_no_place(data: Any) -> None:
     assert data(*AUDIT, "--json", "") == (
         2,
@@ -251,7 +252,7 @@ def test_an_empty_name_is_no_place(data: Any) -> None:
 # Links, devices and pipes.
 
 
-@lost
+@kind("devices")
 @posix
 def test_a_link_stays_and_its_target_is_replaced(data: Any) -> None:
     Path("kept").mkdir()
@@ -277,7 +278,7 @@ def device(name: str, numbers: tuple[int, int]) -> str:
     return {(1, 3): "/dev/null", (1, 7): "/dev/full"}[numbers]
 
 
-@lost
+@kind("devices")
 @posix
 def test_a_device_stays_a_device(data: Any) -> None:
     null = device("null.json", (1, 3))
@@ -289,7 +290,7 @@ def test_a_device_stays_a_device(data: Any) -> None:
     assert (code, stat.S_ISCHR(os.stat(null).st_mode)) == (0, True)
 
 
-@crash
+@kind("devices")
 @posix
 def test_a_full_device_is_told(data: Any) -> None:
     full = device("full.json", (1, 7))
@@ -300,7 +301,7 @@ def test_a_full_device_is_told(data: Any) -> None:
     )
 
 
-@lost
+@kind("devices")
 @posix
 @pytest.mark.parametrize("name", ["fifo", "out.parquet"])
 def test_a_pipe_is_written_to_as_a_stream(data: Any, name: str) -> None:
@@ -319,7 +320,7 @@ def test_a_pipe_is_written_to_as_a_stream(data: Any, name: str) -> None:
     assert len(got[0]) > 1_000
 
 
-@hang
+@kind("devices")
 @posix
 def test_a_pipe_without_a_reader_is_given_up(data: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(writing, "PATIENCE", 0.2)
@@ -332,7 +333,7 @@ def test_a_pipe_without_a_reader_is_given_up(data: Any, monkeypatch: Any) -> Non
     )
 
 
-@hang
+@kind("devices")
 @posix
 def test_a_reader_that_stops_reading_is_given_up(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(writing, "PATIENCE", 0.2)
@@ -343,7 +344,7 @@ def test_a_reader_that_stops_reading_is_given_up(tmp_path: Path, monkeypatch: An
     os.close(reader)
 
 
-@crash
+@kind("devices")
 @posix
 def test_a_reader_that_leaves_is_told(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
@@ -353,7 +354,7 @@ def test_a_reader_that_leaves_is_told(tmp_path: Path) -> None:
         write_text(tmp_path / "fifo", "x" * 2_000_000)
 
 
-@lost
+@kind("devices")
 @posix
 @pytest.mark.parametrize("kind", ["folder", "socket"])
 def test_what_is_no_file_is_refused(data: Any, kind: str) -> None:
@@ -368,7 +369,7 @@ def test_what_is_no_file_is_refused(data: Any, kind: str) -> None:
                               "place.\n")  # fmt: skip
 
 
-@lost
+@kind("devices")
 @posix
 def test_standard_output_by_its_path(shell: Any, tmp_path: Path) -> None:
     TABLE.write_csv(tmp_path / "data.csv")
@@ -380,6 +381,50 @@ def test_standard_output_by_its_path(shell: Any, tmp_path: Path) -> None:
     assert done.stdout.split() == [".", "..", "data.csv", "file.json", "temporary"]
 
 
+# Documents that come through pipes and devices.
+
+DOCUMENTS: dict[str, list[str]] = {
+    "a record": ["report", "PLACE", "--out", "r.html"],
+    "a charter": ["charter", "check", "PLACE"],
+    "a tally set": ["audit", "PLACE.tallies"],
+    "a key": ["tally", "data.csv", "--decision", "d", "--group", "g", "--labeler", "y",
+              "--pseudonyms", "PLACE", "--out", "t.tallies"],
+    "details of a form": ["audit", "data.csv", "--decision", "d", "--group", "g", "--form",
+                          "ll144=f.html", "--form-details", "PLACE"],
+}  # fmt: skip
+
+
+@kind("pipes")
+@posix
+@pytest.mark.parametrize("what", DOCUMENTS)
+def test_documents_from_pipes_that_nobody_writes(data: Any, what: str, monkeypatch: Any) -> None:
+    monkeypatch.setattr("evenhand.files.reading.PATIENCE", 0.2)
+    os.mkfifo("pipe")
+    os.symlink("pipe", "pipe.tallies")
+    typed = [part.replace("PLACE", "pipe") for part in DOCUMENTS[what]]
+    code, out, err = data(*typed)
+    assert (code, out) == (2, "")
+    assert "is a pipe that nobody writes to, after 0.2 seconds. Save it to a file first." in err
+    null = device("null", (1, 3))
+    os.symlink(null, "null.tallies")
+    code, _, err = data(*(part.replace("PLACE", "null") for part in DOCUMENTS[what]))
+    assert (code, "is a device or a socket, not a file." in err) == (2, True)
+
+
+@kind("pipes")
+@posix
+def test_a_document_from_a_pipe_is_read(data: Any) -> None:
+    assert data(*AUDIT, "--json", "a.json", "--quiet")[0] == 0
+    content = Path("a.json").read_bytes()
+    os.mkfifo("pipe")
+    writer = threading.Thread(target=lambda: Path("pipe").write_bytes(content))
+    writer.start()
+    code, out, err = data("report", "pipe", "--markdown", "-")
+    writer.join()
+    assert (code, err) == (0, "")
+    assert out.startswith("### Evenhand")
+
+
 # Folders.
 
 
@@ -389,7 +434,7 @@ def make_folder(path: Path, **texts: str) -> None:
             (made / name).write_text(text)
 
 
-@lost
+@kind("folders replaced")
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
@@ -415,14 +460,14 @@ def test_only_a_folder_that_is_wholly_ours_is_replaced(tmp_path: Path, spoil, wo
     assert sorted(str(path) for path in tmp_path.rglob("*")) == held
 
 
-@lost
+@kind("folders replaced")
 def test_a_folder_of_another_kind_is_not_replaced(tmp_path: Path) -> None:
     make_folder(tmp_path / "x", a="one")
     with pytest.raises(UsageError, match="it is a folder of norms, not of ledgers"):
         check_folder(tmp_path / "x", kind="ledgers")
 
 
-@lost
+@kind("folders replaced")
 @pytest.mark.parametrize("name", [".", "..", "../.."])
 def test_the_working_folder_is_never_replaced(run: Any, name: str, tmp_path: Path) -> None:
     TABLE.write_csv("data.csv")
@@ -433,7 +478,7 @@ def test_the_working_folder_is_never_replaced(run: Any, name: str, tmp_path: Pat
     assert Path("data.csv").exists()
 
 
-@lost
+@kind("folders replaced")
 def test_norms_are_fitted_again_and_into_nothing_else(run: Any) -> None:
     people = range(700)
     pl.DataFrame(
@@ -458,7 +503,7 @@ def test_norms_are_fitted_again_and_into_nothing_else(run: Any) -> None:
     assert run("norms", "score", "people.csv", "--norms", "linked", "--out", "o.parquet")[0] == 0
 
 
-@lost
+@kind("folders replaced")
 def test_a_folder_filled_file_by_file_is_ours_as_it_was_left(tmp_path: Path) -> None:
     home = tmp_path / "demo"
     open_folder(home, ["a.txt", "parts/*"], kind="demos")
@@ -473,7 +518,7 @@ def test_a_folder_filled_file_by_file_is_ours_as_it_was_left(tmp_path: Path) -> 
         open_folder(home, ["a.txt"], kind="demos")
 
 
-@lost
+@kind("folders replaced")
 def test_the_demo_goes_into_a_folder_of_its_own(run: Any) -> None:
     Path("mine").mkdir()
     Path("mine/model.joblib").write_text("precious")
@@ -482,7 +527,7 @@ def test_the_demo_goes_into_a_folder_of_its_own(run: Any) -> None:
     assert run("demo", "--folder", ".")[0] == 2
 
 
-@lost
+@kind("folders replaced")
 @posix
 def test_what_another_process_still_uses_is_not_swept(tmp_path: Path) -> None:
     with writing.staging(tmp_path, target="x") as stage:
@@ -498,7 +543,7 @@ def test_what_another_process_still_uses_is_not_swept(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["y", "z"]
 
 
-@lost
+@kind("folders replaced")
 def test_the_mode_of_a_file_stays(tmp_path: Path) -> None:
     secret = tmp_path / "audit.json"
     secret.write_text("old")
@@ -510,7 +555,7 @@ def test_the_mode_of_a_file_stays(tmp_path: Path) -> None:
 # What the system refuses is no bug of ours.
 
 
-@crash
+@kind("exit 5")
 @posix
 @pytest.mark.parametrize(
     ("size", "line"),
@@ -550,7 +595,7 @@ def test_a_full_disk_ends_in_a_sentence(shell: Any, tmp_path: Path, size: int, l
     assert not list(tmp_path.rglob(".evenhand-*"))
 
 
-@crash
+@kind("exit 5")
 @posix
 def test_a_forbidden_folder_ends_in_a_sentence(data: Any) -> None:
     code, out, err = data(*AUDIT, "--json", "/proc/evenhand.json")
@@ -564,7 +609,7 @@ def test_a_forbidden_folder_ends_in_a_sentence(data: Any) -> None:
     assert "Traceback" not in err
 
 
-@crash
+@kind("exit 5")
 def test_no_room_for_temporary_files_is_told(data: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(writing.tempfile, "gettempdir", lambda: "/proc")
     pl.DataFrame({"bio": ["He ran."]}).write_csv("bios.csv")
@@ -574,7 +619,7 @@ def test_no_room_for_temporary_files_is_told(data: Any, monkeypatch: Any) -> Non
     assert err.endswith(" Set TMPDIR to a folder with room.\n")
 
 
-@crash
+@kind("exit 5")
 @posix
 def test_terminals_that_know_only_ascii(shell: Any, tmp_path: Path) -> None:
     TABLE.with_columns(g=pl.lit("é")).vstack(TABLE).write_csv(tmp_path / "data.csv")
@@ -589,7 +634,7 @@ def test_terminals_that_know_only_ascii(shell: Any, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr.isascii()) == (2, True)
 
 
-@crash
+@kind("exit 5")
 @posix
 @pytest.mark.parametrize(
     ("closed", "code"),
@@ -611,7 +656,7 @@ def test_streams_that_are_closed_or_full(
     assert wrong.returncode == 2
 
 
-@crash
+@kind("exit 5")
 @posix
 def test_a_reader_that_has_seen_enough_does_not_change_the_verdict(
     shell: Any, tmp_path: Path
@@ -625,7 +670,7 @@ def test_a_reader_that_has_seen_enough_does_not_change_the_verdict(
     assert (done.returncode, done.stderr) == (1, "")
 
 
-@crash
+@kind("exit 5")
 def test_two_runs_of_score_do_not_share_a_side_file(run: Any) -> None:
     pl.DataFrame({"bio": ["He ran."]}).write_csv("bios.csv")
     Path("theirs.py").write_text("def ask(texts):\n    return [[0.5, 0.5]] * len(texts)\n")
@@ -644,7 +689,7 @@ def test_two_runs_of_score_do_not_share_a_side_file(run: Any) -> None:
     assert not Path("o.parquet.partial").exists()
 
 
-@crash
+@kind("exit 5")
 @posix
 def test_runs_of_score_at_once_end_well(shell: Any, tmp_path: Path) -> None:
     pl.DataFrame({"bio": [f"He ran {i}." for i in range(400)]}).write_csv(tmp_path / "bios.csv")
@@ -739,7 +784,7 @@ TALKS = {
 }
 
 
-@hang
+@kind("time-outs")
 @pytest.mark.parametrize("talk", TALKS)
 def test_the_time_out_bounds_the_whole_call(talk: str) -> None:
     said_all = threading.Event()
@@ -753,14 +798,24 @@ def test_the_time_out_bounds_the_whole_call(talk: str) -> None:
     )
 
 
-@hang
+@kind("time-outs")
+@pytest.mark.parametrize("talk", ["headers", "100 Continue", "status line"])
+def test_an_address_that_is_told_of_alarms_has_a_time_too(talk: str) -> None:
+    said_all = threading.Event()
+    with server(TALKS[talk], said_all) as url:
+        reason = _post(url, {"id": 1}, key="k", end=time.monotonic() + 0.6)
+        assert not said_all.is_set()
+    assert re.search("did not answer in time|broke off its answer", reason)
+
+
+@kind("time-outs")
 def test_the_size_of_an_answer_is_bounded(monkeypatch: Any) -> None:
     monkeypatch.setattr("evenhand.models.endpoint.LARGEST_ANSWER", 4 * 2**20)
     with server(flood) as url, pytest.raises(DataError, match=r"answered with more than 4 MiB\."):
         EndpointPredictor(url, timeout=15, retries=0).scores(["a"])
 
 
-@crash
+@kind("exit 5")
 @pytest.mark.parametrize(
     "answer",
     [b"[" * 100_000, b'{"scores": [[' + b"9" * 5_000 + b"]]}", b'{"scores": [[1e999]]}',
@@ -778,7 +833,7 @@ def test_answers_that_are_none(answer: bytes) -> None:
 # Nothing leaks: secrets, terminal escapes, formulas, copies of the data.
 
 
-@leak
+@kind("secrets")
 @pytest.mark.parametrize(
     ("url", "words"),
     [
@@ -801,7 +856,7 @@ def test_secrets_of_an_address_are_never_shown(run: Any, url: str, words: str) -
         assert b"hunter2" not in path.read_bytes()
 
 
-@leak
+@kind("secrets")
 def test_secrets_of_an_address_stay_out_of_side_files(tmp_path: Path) -> None:
     url = "https://host/p?model=a&api_key=hunter2&k=sesame"
     with KeptScores(tmp_path / "side", model=model_identity(url)) as kept:
@@ -817,7 +872,7 @@ def test_secrets_of_an_address_stay_out_of_side_files(tmp_path: Path) -> None:
     assert address_identity(url) != address_identity(url.replace("model=a", "model=b"))
 
 
-@leak
+@kind("secrets")
 def test_secrets_of_an_address_stay_out_of_records(data: Any, monkeypatch: Any) -> None:
     typed = ["evenhand", *AUDIT, "--spark-master", "spark://me:hunter2@host?token=sesame"]
     monkeypatch.setattr("sys.argv", typed)
@@ -831,7 +886,7 @@ def test_secrets_of_an_address_stay_out_of_records(data: Any, monkeypatch: Any) 
 ESCAPE = "\x1b]0;owned\x07\x9b31m\u202e"
 
 
-@leak
+@kind("escapes")
 @pytest.mark.parametrize(
     "typed",
     [
@@ -874,7 +929,7 @@ def test_terminal_escapes_never_reach_a_terminal(data: Any, typed: list[str]) ->
         assert sign not in out + err
 
 
-@leak
+@kind("escapes")
 def test_everything_is_printed_through_one_door() -> None:
     """A command that printed by itself could let an escape through."""
     for path in Path(entry.__file__).parent.glob("*.py"):
@@ -886,7 +941,7 @@ def test_everything_is_printed_through_one_door() -> None:
                 assert called not in {"print", "click.echo", "click.secho"}, (path, node.lineno)
 
 
-@leak
+@kind("formulas")
 def test_labels_are_no_formulas_in_tables_for_people(data: Any) -> None:
     names = ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "-1", "plain"]
     table = {"d": [0, 1] * 140, "g": [names[i % 7] for i in range(280)]}
@@ -903,7 +958,7 @@ def test_labels_are_no_formulas_in_tables_for_people(data: Any) -> None:
     assert set(names) <= held
 
 
-@leak
+@kind("model card")
 def test_a_backtick_does_not_break_out_of_the_model_card() -> None:
     odd = "g` <script>alert(1)</script> <!-- evenhand: end --> `"
     record = {
@@ -920,7 +975,7 @@ def test_a_backtick_does_not_break_out_of_the_model_card() -> None:
     assert put_into(card, section) == card
 
 
-@leak
+@kind("copies of the data")
 @posix
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_copies_of_the_data_are_removed_when_a_run_is_stopped(
@@ -954,7 +1009,7 @@ def test_copies_of_the_data_are_removed_when_a_run_is_stopped(
     assert list(killable.temporary.iterdir()) == []
 
 
-@hang
+@kind("time-outs")
 @posix
 def test_a_stop_ends_a_step_that_does_not_listen(killable: Any, tmp_path: Path) -> None:
     import signal
@@ -974,7 +1029,7 @@ def test_a_stop_ends_a_step_that_does_not_listen(killable: Any, tmp_path: Path) 
     assert list(killable.temporary.iterdir()) == []
 
 
-@crash
+@kind("exit 5")
 @pytest.mark.parametrize("content", ["[" * 100_000, '{"a":' * 50_000, "9" * 5_000, "NaN", ""])
 def test_documents_that_are_too_much(run: Any, content: str) -> None:
     Path("x.json").write_text(content)

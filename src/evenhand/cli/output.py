@@ -126,12 +126,8 @@ class Output(Place):
         return _named(value, param)
 
 
-class Home(Place):
+class Home(Output):
     """A folder, new or full, that a folder of our own is made in; the library checks that one."""
-
-    def convert(self, value: str, param: Any, ctx: Any) -> str:
-        """The place as it is, unless it is empty."""
-        return _named(value, param)
 
 
 def _named(value: str, param: Any) -> str:
@@ -174,6 +170,7 @@ class Guarded(click.Command):
         outputs: dict[str, str] = {}
         beside: dict[str, str] = {}
         folders: dict[str, str] = {}
+        homes: set[str] = set()
         for param in self.params:
             value = ctx.params.get(param.name or "")
             values = value if isinstance(value, tuple) else [value]
@@ -188,11 +185,13 @@ class Guarded(click.Command):
                         beside[f"the side file {ending} of {flag}"] = f"{place}{ending}"
                     if kind.folder is not None:
                         folders[flag] = kind.folder
+                    if isinstance(kind, Home):
+                        homes.add(flag)
         check_places(outputs | beside, inputs, folders=folders)
         for flag, path in outputs.items():
             if flag in folders:
                 check_folder(path, kind=folders[flag])
-            elif not is_screen(path):
+            elif not is_screen(path) and flag not in homes:
                 check_writable(path)
         return super().invoke(ctx)
 
