@@ -8,6 +8,7 @@ import sqlite3
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -448,3 +449,158 @@ def test_tallies(tmp_path: Path) -> None:
 
     damage()
     damage_bytes()
+
+
+def test_tally_sets_in_commands(run: Any) -> None:
+    table = {"y": [0, 1, 1] * 40, "s": [0.2, 0.6, 0.7, 0.9] * 30, "g": ["f", "m", "m"] * 40}
+    eh.tally(table, truth="y", score="s", threshold=0.5, group="g").save("whole.tallies")
+    with zipfile.ZipFile("whole.tallies") as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    document = json.loads(parts["set.json"])
+    found = list(places(document))
+
+    @settings(max_examples=60)
+    @given(st.data())
+    def damage(data: Any) -> None:
+        words = words_of(data.draw, document, found)
+        with zipfile.ZipFile("t.tallies", "w") as archive:
+            for name, part in parts.items():
+                archive.writestr(name, words if name == "set.json" else part)
+        given = data.draw(st.sampled_from([["t.tallies"], ["t.tallies", "whole.tallies"]]))
+        assert_well_ended(run("audit", *given, "--quiet"), codes={0, 2, 4})
+
+    damage()
+
+
+CHANGES = [
+    "DELETE FROM about", "DELETE FROM periods", "DROP TABLE judgements", "DROP TABLE tallies",
+    "UPDATE about SET value = '[' WHERE name = 'roles'", "UPDATE about SET value = x'ff'",
+    "UPDATE about SET value = '7' WHERE name = 'every'", "DELETE FROM about WHERE name = 'seal'",
+    "UPDATE settings SET document = '[]'", "UPDATE settings SET document = 7",
+    "UPDATE periods SET first = 'x'", "UPDATE periods SET number = 'abc'",
+    "UPDATE periods SET rows = -1", "UPDATE tallies SET content = x'00'",
+    "UPDATE judgements SET document = '{}'", "UPDATE series SET content = x'00'",
+    "UPDATE lines SET content = 'abc'", "INSERT INTO posts VALUES (99, 'x', 'y')",
+]  # fmt: skip
+
+
+def test_stores(run: Any) -> None:
+    days = [f"2026-01-{5 + i // 40:02d}" for i in range(840)]
+    table = {"d": [0, 1, 1, 0] * 210, "g": ["f", "m", "m"] * 280, "t": days}
+    pl.DataFrame(table).write_csv("d.csv")
+    watch = ["watch", "store", "d.csv", "--time", "t", "--every", "week", "--tz", "UTC",
+             "--decision", "d", "--group", "g", "--limit", "selection_rate_gap=0.3"]  # fmt: skip
+    assert run(*watch, "--quiet")[0] == 0
+    with closing(sqlite3.connect("store/watch.sqlite")) as file:
+        file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    content = Path("store/watch.sqlite").read_bytes()
+    calls = [["watch", "store", "--json", "w.json"], ["alarms", "store"], [*watch, "--quiet"],
+             ["watch", "store", "--export", "tables", "--quiet"]]  # fmt: skip
+
+    @settings(max_examples=60)
+    @given(st.data())
+    def damage(data: Any) -> None:
+        for left in Path("store").glob("watch.sqlite*"):
+            left.unlink()
+        Path("store/watch.sqlite").write_bytes(content)
+        if data.draw(st.booleans()):
+            Path("store/watch.sqlite").write_bytes(broken_bytes(data.draw, content))
+        else:
+            with closing(sqlite3.connect("store/watch.sqlite")) as file:
+                names = "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+                for (name,) in file.execute(names).fetchall():
+                    file.execute(f"DROP TRIGGER {name}")
+                file.executescript(data.draw(st.sampled_from(CHANGES)))
+        assert_well_ended(run(*data.draw(st.sampled_from(calls))), codes={0, 2, 4})
+
+    damage()
+
+
+PRODIGY = [
+    {"label": "SPAM", "_input_hash": i // 2, "answer": ("accept", "reject")[i % 3 == 0],
+     "_annotator_id": "ab"[i % 2], "_timestamp": 1_700_000_000 + i,
+     "meta": {"gold": "SPAM", "region": ("north", "south")[i % 2]}}
+    for i in range(60)
+]  # fmt: skip
+STUDIO = [
+    {"id": i, "data": {"text": "x", "region": "ns"[i % 2], "gold": "a"},
+     "annotations": [{"id": 10 * i + k, "completed_by": {"id": k, "email": f"{k}@x"},
+                      "lead_time": 3.5, "created_at": "2026-01-31T10:00:00Z",
+                      "result": [{"from_name": "q", "to_name": "t", "type": "choices",
+                                  "value": {"choices": ["ab"[(i + k) % 2]]}}]}
+                     for k in range(3)]}
+    for i in range(20)
+]  # fmt: skip
+EXPORTS = {
+    "prodigy": (PRODIGY, "meta.region", "meta.gold", "SPAM"),
+    "label-studio": (STUDIO, "data.region", "data.gold", "a"),
+}
+
+
+@pytest.mark.parametrize("tool", EXPORTS)
+def test_exports(tool: str, run: Any) -> None:
+    records, group, truth, positive = EXPORTS[tool]
+    found = list(places(records))
+    call = ["--from", tool, "--group", group, "--truth", truth, "--quiet"]
+    call += ["--positive", positive]
+    Path("e.json").write_text(json.dumps(records))
+    assert run("audit", "e.json", *call)[::2] == (0, "")
+
+    @settings(max_examples=80)
+    @given(st.data())
+    def damage(data: Any) -> None:
+        Path("e.json").write_text(words_of(data.draw, records, found))
+        assert_well_ended(run("audit", "e.json", *call), codes={0, 2, 4})
+
+    damage()
+
+
+TOML = {
+    "lexicon": (
+        (resources.files("evenhand.text") / "lexicons/gender_they.toml").read_text("utf-8"),
+        ["swap", "few.parquet", "--text", "text", "--no-probe", "--out", "o.parquet",
+         "--lexicon", "c.toml"],
+    ),
+    "form": (
+        '[ll144]\nsex = "sex"\nrace = "race"\nunknown = ["x"]\naudit_date = 2026-01-31\n'
+        'data = "past"\ntool = "T"\n[ll144.exclude]\nd = "few"\n',
+        ["audit", "hired.csv", "--decision", "d", "--group", "sex", "--group", "race", "--form",
+         "ll144=f.html", "--form-details", "c.toml", "--quiet"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", TOML)
+def test_lexicons_and_details(kind: str, run: Any) -> None:
+    text, call = TOML[kind]
+    pl.DataFrame({"text": ["He ran.", "They are here."]}).write_parquet("few.parquet")
+    table = {
+        "d": [0, 1] * 60,
+        "sex": ["f", "m", "m"] * 40,
+        "race": ["a", "b", "c", "c"] * 29 + ["a", "b", "c", "d"],
+    }
+    pl.DataFrame(table).write_csv("hired.csv")
+    lines = text.splitlines()
+    Path("c.toml").write_text(text)
+    assert run(*call)[::2] == (0, "")
+
+    @settings(max_examples=80)
+    @given(st.data())
+    def damage(data: Any) -> None:
+        left = list(lines)
+        for _ in range(data.draw(st.integers(1, 3))):
+            at = data.draw(st.integers(0, len(left) - 1))
+            name, separator, _ = left[at].partition(" = ")
+            how = data.draw(st.sampled_from(["value", "value", "drop", "double", "cut"]))
+            if how == "value" and separator:
+                left[at] = f"{name} = {data.draw(st.sampled_from(TOKENS))}"
+            elif how == "double":
+                left.insert(at, left[at])
+            else:
+                left[at] = "" if how == "drop" else left[at][: len(left[at]) // 2]
+        Path("c.toml").write_text("\n".join(left))
+        code, _, err = run(*call)
+        assert code in {0, 2, 4}, err
+        assert "something went wrong inside" not in err
+
+    damage()
