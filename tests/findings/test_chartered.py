@@ -280,7 +280,7 @@ def test_an_audit_by_charter(tmp_path: Path) -> None:
     for shown in (as_text(record, verbose=True), as_markdown(record)):
         told = " ".join(shown.split())
         assert "Implementation: the engineers." in told
-        assert "Ask whoever leads the product. (product: nobody named)" in told
+        assert "Ask whoever leads the product. Product: nobody is named yet." in told
 
 
 def test_what_the_caller_says_goes_before_the_charter() -> None:

@@ -84,8 +84,8 @@ def test_certainty() -> None:
          "If it is what it looks like, about 40 more clusters (by author) across both groups would "
          "settle it four times out of five."),
         (Settle(unit="labelers", how_many=40.0, groups=2, column="reviewer"),
-         "If it is what it looks like, about 40 more labelers across both groups would settle it "
-         "four times out of five."),
+         "If it is what it looks like, about 40 more labelers would settle it four times "
+         "out of five."),
         (Settle(unit="cases", how_many=1500.0, groups=2, lacking="reference"),
          "Fewer than 50 cases of the reference are too few for any limit: about 1,500 more cases "
          "across both groups would bring enough of them."),

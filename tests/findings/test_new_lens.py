@@ -134,13 +134,16 @@ def test_terminal_markdown_junit_page_and_chart() -> None:
     record = result.record()
     for text in (str(result), as_markdown(record), as_junit(record)):
         assert shown in text
-    sections = {one["id"]: one for one in summarise(record)["sections"]}
+    page = summarise(record)
+    assert shown in " ".join(page["screen"]["detail"])
+    sections = {one["id"]: one for one in page["sections"]}
     own = sections["waiting"]
     assert own["heading"] == "Gap in late answers, group f against group m"
     figures = [block for block in own["blocks"] if block["kind"] == "figure"]
     assert [block["id"] for block in figures] == ["late-answers-gap-g"]
     assert figures[0]["charts"][0]["zero"] == 0
-    assert shown in figures[0]["said"][0]["text"]
+    # Said once: the section of the finding that leads the page links to the first screen.
+    assert figures[0]["said"][0]["link"]["href"] == "#summary"
     page = as_page(record, charts=False)
     assert 'id="waiting"' in page
     assert 'href="#waiting"' in page

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from evenhand.findings.sentences.costs import say_costs, say_labeler_costs, say_undefined
-from evenhand.findings.sentences.labelers import standard_in_words
+from evenhand.findings.sentences.labelers import parts_in_words, standard_in_words
 from evenhand.findings.sentences.rows import say_row
 from evenhand.findings.sentences.steps import next_step
 from evenhand.findings.sentences.words import Words
@@ -419,7 +419,7 @@ LINES: dict[str, tuple[Words, dict[str, Any], list[dict[str, Any]], str]] = {
         row(f"{F}_gap_worst", 0.177, 0.16, 0.19, reference="female"),
         [],
         (
-            "Of all groups, nonbinary people and women lie furthest apart in how often posts "
+            "Of all groups, nonbinary people and women differ most in how often posts "
             "that do not break the rules are removed: 17.7 points (16.0 to 19.0)."
         ),
     ),
@@ -1281,4 +1281,5 @@ def test_costs(name: str) -> None:
 @pytest.mark.parametrize("name", STANDARDS)
 def test_standards(name: str) -> None:
     rows, expected = STANDARDS[name]
-    assert standard_in_words(rows, DEFENDANTS) == expected
+    said = standard_in_words(rows, DEFENDANTS), parts_in_words(rows, DEFENDANTS)
+    assert " ".join(filter(None, said)) == expected

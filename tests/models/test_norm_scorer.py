@@ -338,14 +338,14 @@ def test_a_scorer_of_noise_is_too_weak():
     guess = card.auc_irrelevant["f"]
     assert guess.low < 0.5 < guess.high
     assert card.warnings == (
-        "The scorer is too weak to carry the measurement: it cannot be told from guessing. "
+        "The scorer is too weak to carry the measurement: the data do not tell it from guessing. "
         "Give more training rows, or other features.",
         "100.0% of the words as used are irrelevant: the task-irrelevant norms are nearly the "
         "norms themselves. Choose more words to be relevant (--relevant 0.6), or leave them out "
         "(--no-irrelevant).",
         "The task-irrelevant norms of d and e are nearly the same for everybody (SD under 0.02): "
         "correlations with them cannot show anything.",
-        f"Within classes the task-irrelevant scorers cannot be told from guessing (AUC "
+        f"Within classes the data do not tell the task-irrelevant scorers from guessing (AUC "
         f"{guess.value:.2f}, {guess.low:.2f} to {guess.high:.2f}): correlations with their norms "
         "cannot show anything.",
     )

@@ -7,7 +7,7 @@ import pytest
 from work import times_as_long
 
 import evenhand as eh
-from evenhand.cli.demo import LIMITS, occupation_story
+from evenhand.cli.demo import occupation_story
 from evenhand.models.words import model_words
 from evenhand.report import svg
 from evenhand.report.page import as_page
@@ -36,7 +36,7 @@ def test_a_full_audit_takes_little_more_than_its_charts(folder: Path, monkeypatc
     words = model_words(joblib.load(folder / "model.joblib"), norms=folder / "norms")
     roles = {"truth": "title", "group": "gender", "reference": {"gender": "male"}}
     decisions = eh.Decisions(folder / "normed.parquet", **roles, text="text")
-    record = eh.audit(decisions, limits=LIMITS, words=words).record()
+    record = eh.audit(decisions, charter=folder / "occupations.toml", words=words).record()
     draw, charts = svg.raw_svg, []
     monkeypatch.setattr(svg, "raw_svg", lambda chart: charts.append(chart) or draw(chart))
     page = as_page(record)

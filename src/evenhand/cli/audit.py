@@ -81,7 +81,7 @@ def audit_command(data: tuple[str, ...], **flags: Any) -> int:
     evenhand audit posts.parquet --truth violates --decision removed --group gender
 
     Exits 0 when nothing lies outside its limit, 1 when something does, 2 on wrong usage, 4 on
-    data that cannot be used, and 3 with --fail-on cannot-tell when it cannot be told.
+    data that cannot be used, and 3 with --fail-on cannot-tell when the data cannot tell.
     """
     from evenhand.errors import UsageError
     from evenhand.findings.gate import gate

@@ -96,11 +96,30 @@ Step = Callable[[str], None]
 Story = list[tuple[str, str]]
 # What stands before the words of a line: a heading, a command, and what goes on below another.
 TITLE, COMMAND, BELOW = "# ", "$ ", " " * 9
-LIMITS = {
-    "true_positive_rate_gap_rms_corrected": 0.05,
-    "counterfactual_true_positive_rate_gap_rms_corrected": 0.02,
-    "norm_bias": 0.3,
-}
+# What the occupation classifier's charter calls things, what was agreed and who looks after it.
+OCCUPATIONS = """\
+schema = "evenhand.charter/1"
+
+[system]
+name = "Occupations of biographies"
+item = ["biography", "biographies"]
+of = "of"
+class = ["occupation", "occupations"]
+
+[limits]
+true_positive_rate_gap_rms_corrected = 0.05
+counterfactual_true_positive_rate_gap_rms_corrected = 0.02
+norm_bias = 0.3
+
+[product]
+owner = "the search team"
+
+[policy]
+owner = "the hiring council"
+
+[implementation]
+owner = "the model team"
+"""
 CHARTER = """\
 schema = "evenhand.charter/1"
 
@@ -280,15 +299,15 @@ def occupation_story(folder: Path, *, seed: int, step: Step) -> Story:
 
     normed, words = _prepare_occupations(folder, seed=seed, step=step)
     step("Auditing the classifier")
-    limits = " ".join(f"--limit {name}={value}" for name, value in LIMITS.items())
+    write_text(folder / "occupations.toml", OCCUPATIONS)
     command = (
         f"evenhand audit {normed} --truth title --group gender --text text "
-        f"--reference gender=male {limits} --norms {folder}/norms --model {folder}/model.joblib "
-        f"--trust --out {folder}/occupations.html"
+        f"--reference gender=male --charter {folder}/occupations.toml --norms {folder}/norms "
+        f"--model {folder}/model.joblib --trust --out {folder}/occupations.html"
     )
     found = audit(
         Decisions(normed, truth="title", group="gender", reference={"gender": "male"}, text="text"),
-        limits=LIMITS,
+        charter=folder / "occupations.toml",
         words=words,
         seed=seed,
         arguments={"command": command},
@@ -374,15 +393,17 @@ def _occupations_found(found: Any) -> Story:
     return [
         (
             "Planted: ",
-            "classes differ in how many women they have; pronouns and norm words leak into the "
-            "classifier, and class words are rarer for people who do not look typical.",
+            "occupations differ in how many women they have; pronouns and norm words leak into the "
+            "classifier, and an occupation's own words are rarer for people who do not look "
+            "typical of their gender.",
         ),
         (
             "Found:   ",
-            "a typical gap over classes in true positive rates of women of "
-            f"{_interval(size['true_positive_rate_gap_rms_corrected'])}; by swapping the words "
-            f"alone {_interval(size['counterfactual_true_positive_rate_gap_rms_corrected'])}; norm "
-            f"bias ρ {_interval(bias)} over {bias['n']:.0f} classes.",
+            "a typical gap over occupations between women and men of "
+            f"{_points(size['true_positive_rate_gap_rms_corrected'])} points; by swapping the "
+            f"words alone {_points(size['counterfactual_true_positive_rate_gap_rms_corrected'])} "
+            f"points; for women the rank correlation of norm bias is {_interval(bias)} over "
+            f"{bias['n']:.0f} occupations.",
         ),
     ]
 
@@ -485,6 +506,13 @@ def _interval(row: dict[str, Any]) -> str:
     if row["value"] is None:
         return f"undefined ({row['undefined']})"
     return f"{number(row['value'])} [{number(row['low'])}, {number(row['high'])}]"
+
+
+def _points(row: dict[str, Any]) -> str:
+    if row["value"] is None:
+        return f"undefined ({row['undefined']})"
+    low, high = (100 * row[end] for end in ("low", "high"))
+    return f"{100 * row['value']:.1f} ({low:.1f} to {high:.1f})"
 
 
 def _remedy(ledger: Any) -> str:

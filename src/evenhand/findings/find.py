@@ -151,7 +151,7 @@ def _in_words(finding: Finding, said: Said) -> Finding:
         line=said.line,
         summary=said.summary or said.line,
         next=said.next or None,
-        sentence=whole(said.line, said.next),
+        sentence=whole(said.line, said.more, said.next),
     )
 
 

@@ -337,7 +337,7 @@ def conclude(
     recorded = charter.plain() if charter else None
     words = Words.of(
         charter=recorded,
-        roles={"positive_is": decisions.roles.positive_is},
+        roles={"positive_is": decisions.roles.positive_is, "stratum": decisions.roles.stratum},
         details=details,
         groups=zip(rows["attribute"], rows["group"]),
     )
@@ -405,8 +405,8 @@ def unmet_limits(rows: Rows, limits: Iterable[Limit]) -> list[str]:
 def check(result: Any, *, fail_on: str | None = None) -> None:
     """Raise `LimitExceeded` exactly where the command would exit 1: something is outside its limit.
 
-    `fail_on` is `outside` or, to raise also where it cannot be told, `cannot-tell`; whoever gives
-    it must have set a limit.
+    `fail_on` is `outside` or, to raise also where the data cannot tell, `cannot-tell`; whoever
+    gives it must have set a limit.
 
     Examples:
         >>> table = {"bad": [1, 0] * 200, "removed": [1, 0, 0, 0] * 100}

@@ -5,6 +5,7 @@ the chart, so that they can be read and enlarged as text.
 """
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -39,6 +40,8 @@ from evenhand.report.palette import (
 )
 
 __all__ = ["KINDS", "NARROW", "WIDE", "Spec", "specification"]
+# Longer words over a band are set from the right end of the picture.
+MOST_OVER_BAND = 30
 
 
 def specification(chart: Mapping[str, Any], *, width: int = WIDE) -> Spec:
@@ -126,13 +129,29 @@ def _bands(chart: Mapping[str, Any], rows: Sequence[Spec], x: Spec, y: Spec) -> 
         return [band]
     low, high = (next(row[f"limit_{end}"] for row in rows if row.get("limit_low") is not None)
                  for end in ("low", "high"))  # fmt: skip
+    align = _alignment(chart, rows, (low + high) / 2)
+    at = {"left": {"value": 0}, "right": {"value": "width"}}.get(align, x | {"field": "x"})
     words: Spec = {
         "data": {"values": [{"x": (low + high) / 2, "words": chart["agreed"]}]},
         "mark": {"type": "text", "aria": False, "baseline": "bottom", "fontSize": 12.5}
-        | {"color": QUIET, "y": -16 if chart.get("values") else -3},
-        "encoding": {"x": x | {"field": "x"}, "text": {"field": "words"}},
+        | {"color": QUIET, "y": -16 if chart.get("values") else -3, "align": align},
+        "encoding": {"x": at, "text": {"field": "words"}},
     }
     return [band, words]
+
+
+def _alignment(chart: Mapping[str, Any], rows: Sequence[Spec], middle: float) -> str:
+    """How words over a band stand, so that they never leave the picture."""
+    if len(chart["agreed"]) > MOST_OVER_BAND:
+        return "right"
+    names = ("value", "low", "high", "limit_low", "limit_high", "set_low", "set_high")
+    held = [row[name] for row in rows for name in names if row.get(name) is not None]
+    held += [0.0] if chart.get("from_zero") else []
+    low, high = min(held), max(held)
+    if chart.get("log") and low > 0:
+        low, middle, high = (math.log(end) for end in (low, middle, high))
+    at = (middle - low) / (high - low) if high > low else 0.5
+    return "right" if at > 0.65 else "left" if at < 0.3 else "center"
 
 
 def _printed(x: Spec, y: Spec) -> Spec:

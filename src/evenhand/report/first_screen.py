@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
-from evenhand.findings.sentences.verdict import TAGS
+from evenhand.findings.sentences.verdict import TAGS, UNLIMITED
 from evenhand.lenses.measures import look_up
 from evenhand.lenses.rows import Row
 from evenhand.report.beside import Beside
 from evenhand.report.blocks import Block, slug, table
 from evenhand.report.labels import cell, listed, short, spoken
-from evenhand.report.outline import Outline, outline
+from evenhand.report.ledger import recommended
+from evenhand.report.outline import AGREE, NOBODY, Outline, outline
 from evenhand.report.picture import outermost, picture, rate_in_words
 from evenhand.report.rates import Grid, RateCell
 from evenhand.report.view import View
@@ -19,14 +20,20 @@ from evenhand.speech import opening, plural
 # Sections that are not named after their lens.
 PLACES = {"statistical": "gaps", "charter": "costs"}
 MOST_ALSO, MOST_OPEN, MOST_GRIDS = 3, 2, 2
-_NOBODY = "Policy: nobody is named yet (evenhand charter new)."
 SPOKEN_RATES = ("selection_rate", "true_positive_rate", "false_positive_rate")
 
 
 def first_screen(
-    view: View, *, compared: str | None = None, beside: Beside | None = None
+    view: View,
+    *,
+    compared: str | None = None,
+    beside: Beside | None = None,
+    ledger: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """What a reader has to know after one screen, in the order in which it is read."""
+    """What a reader has to know after one screen, in the order in which it is read.
+
+    Where remedies were compared, what to do is what their `ledger` recommends.
+    """
     record = view.record
     lead, row = _lead(view)
     parts = outline(record)
@@ -37,7 +44,7 @@ def first_screen(
         "big": _headline(view, lead),
         "heeded": [spoken(text) for text in parts.heeded],
         "detail": _detail(view, lead),
-        "next": _next(view, lead),
+        "next": _next(view, lead, ledger),
         "agreed": _agreed(record.get("charter")),
         "compared": {"text": compared, "href": "#comparison", "name": "Since then."}
         if compared
@@ -63,7 +70,9 @@ def _lead(view: View) -> tuple[Mapping[str, Any] | None, Row | None]:
 
 def _headline(view: View, lead: Mapping[str, Any] | None) -> str:
     if lead is None:
-        return "Nothing could be measured: see data quality."
+        compared = any(row["value"] is not None for row in view.rows)
+        what = "There is nothing to compare" if compared else "Nothing could be measured"
+        return f"{what}: see data quality."
     return opening(spoken(lead["heading"]))
 
 
@@ -71,24 +80,23 @@ def _detail(view: View, lead: Mapping[str, Any] | None) -> list[str]:
     """The numbers of the headline, and that nothing is judged where no limit was set."""
     said = [spoken(lead["detail"])] if lead is not None and lead["detail"] else []
     if view.record["verdict"] == "not assessed":
-        said.append(
-            "No limits are set, so nothing is judged; evenhand charter new starts that "
-            "conversation."
-        )
+        said.append(spoken(view.record.get("remark") or UNLIMITED).replace("`", ""))
     return said
 
 
-def _next(view: View, lead: Mapping[str, Any] | None) -> dict[str, str] | None:
+def _next(
+    view: View, lead: Mapping[str, Any] | None, ledger: Mapping[str, Any] | None
+) -> dict[str, str] | None:
     """What to do about the leading finding, and whose job it is."""
     if lead is None:
         return None
     if view.record["verdict"] == "not assessed":
-        text = (
-            lead.get("next") or "Agree on how large a difference is acceptable, and write it down."
-        )
-        return {"text": spoken(text), "who": spoken(lead.get("whose")) or _NOBODY}
+        text, who = spoken(lead.get("next")) or AGREE, spoken(lead.get("whose")) or NOBODY
+        return {"text": text, "who": who}
     owner = spoken(lead.get("owner")) or "nobody is named yet (evenhand charter new)"
     text = spoken(lead["next"]) if lead.get("next") else "Decide what difference is acceptable."
+    remedy = recommended(ledger, lead["lens"]) if lead["verdict"] == "outside" else None
+    text = spoken(remedy) or text
     whose = lead.get("whose") or f"{opening(lead['layer'])}: {owner}."
     return {"text": text, "who": spoken(whose)}
 
@@ -135,7 +143,7 @@ def _review(charter: Mapping[str, Any] | None) -> str:
 
 def _agreed(charter: Mapping[str, Any] | None) -> str:
     """What was chosen, by whom and until when, in the charter's words."""
-    if not charter:
+    if not charter or not charter.get("choices"):
         return ""
     return opening(spoken(charter.get("chosen") or charter.get("sentence")))
 
@@ -166,10 +174,10 @@ def _rates(grid: Grid, view: View) -> Block:
 
 
 def _rates_heading(grid: Grid, view: View) -> str:
-    about = opening(spoken(grid.title))
-    if grid.corner == "class" or view.words.item is None:
-        return about
-    return f"What happens to {view.words.items[1]}, by {spoken(grid.title)}"
+    if grid.corner == "class":
+        return opening(spoken(grid.title))
+    what = f"What happens to {view.words.items[1]}," if view.words.item else "Rates"
+    return f"{what} by {spoken(grid.title)}"
 
 
 def _heads(grid: Grid, view: View) -> tuple[str, ...]:

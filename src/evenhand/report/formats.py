@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 from evenhand.findings.sentences.rows import row_sentence
 from evenhand.findings.sentences.verdict import TAGS
 from evenhand.report.labels import spoken
-from evenhand.report.outline import MARKS, outline
+from evenhand.report.outline import MARKS, marked, outline
 from evenhand.report.rates import Grid
 from evenhand.report.table import HEADERS, cells, chosen_rows, limit_text
 from evenhand.report.terminal import as_text
@@ -25,7 +25,7 @@ def as_markdown(record: Mapping[str, Any]) -> str:
     lines += [f"- {in_markdown(sentence)}" for sentence in parts.heeded]
     for grid in parts.grids:
         lines += _grid(grid)
-    lines += [f"- {MARKS[one.verdict]} {in_markdown(one.text)}" for one in parts.findings]
+    lines += [f"- {in_markdown(marked(one))}" for one in parts.findings]
     lines += _section("What to do", parts.steps)
     lines += _section("What the data cannot tell", parts.unknown)
     rows, more = chosen_rows(record)

@@ -7,7 +7,7 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
-from evenhand.remedies.ledger.sentences import recommend
+from evenhand.remedies.ledger.sentences import AIMS, SLOPES, recommend, recommend_for
 from evenhand.report.sections.remedy_contrast import detail_tables
 from evenhand.report.terminal import WIDTH, Page
 
@@ -27,6 +27,24 @@ COLUMNS = {
     "and group).",
 }
 BUDGET = 0.01
+
+
+# What a remedy is to lower, by the lens that found it.
+_AIMS = {"statistical": AIMS[0][1], "counterfactual": AIMS[1][1], "norms": SLOPES}
+
+
+def recommended(document: Plain | None, lens: str) -> str | None:
+    """The remedy to start from against what a lens found; None where there is none.
+
+    Nor is there one where texts were represented in several ways: the section compares them.
+    """
+    rows = (document or {}).get("rows") or []
+    whole = all("status" in row and "measures" in row for row in rows)
+    ways = {row.get("representation") for row in rows}
+    if document is None or not rows or not whole or len(ways) > 1 or lens not in _AIMS:
+        return None
+    budget = (document["made"].get("arguments") or {}).get("budget", BUDGET)
+    return recommend_for(rows, _AIMS[lens], groups=document["data"]["groups"], budget=budget)
 
 
 def show_ledger(document: Plain, console: Any, *, folder: str | None = None) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from evenhand.errors import UsageError, nearest
 from evenhand.files.writing import write_bytes, write_text
 from evenhand.report.charts import WIDE, specification
-from evenhand.report.outline import FEW, MARKS, outline
+from evenhand.report.outline import FEW, marked, outline
 from evenhand.report.rates import Grid
 from evenhand.report.svg import own_ids, png, raw_svg
 from evenhand.report.table import HEADERS, cells, chosen_rows
@@ -32,8 +32,8 @@ def as_fragment(record: Mapping[str, Any], *, chart: bool = False) -> str:
     """
     parts = outline(record)
     rows, more = chosen_rows(record)
-    lines = [f"{MARKS[one.verdict]} {one.text}" for one in parts.findings[:FEW]]
-    others = [f"{MARKS[one.verdict]} {one.text}" for one in parts.findings[FEW:]]
+    lines = [marked(one) for one in parts.findings[:FEW]]
+    others = [marked(one) for one in parts.findings[FEW:]]
     left = f"{more:,} more rows: .to_frame()" if more else ""
     folded = "".join(
         (

@@ -18,11 +18,13 @@ from evenhand.lenses.scope import HIDDEN_UNDER
 from evenhand.report.rates import RATES, Grid, rate_grids
 from evenhand.report.table import left_out
 from evenhand.report.view import View, whole
-from evenhand.speech import agree, opening, plural
+from evenhand.speech import agree, listed, opening, plural
 
 Plain = Mapping[str, Any]
 # Further findings that a short form shows, open comparisons and undefined rates that it names.
 FEW, MOST_OPEN, MOST_UNDEFINED = 3, 3, 3
+AGREE = "Agree on how large a difference is acceptable, and write it down."
+NOBODY = "Policy: nobody is named yet."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +33,16 @@ class Line:
 
     verdict: str
     text: str
+
+
+def marked(line: Line) -> str:
+    """A finding of a list that has marks of its own: only a verdict is marked as well.
+
+    Examples:
+        >>> [marked(Line(verdict=verdict, text="So.")) for verdict in ("outside", "not assessed")]
+        ['✗ So.', 'So.']
+    """
+    return line.text if line.verdict == "not assessed" else f"{MARKS[line.verdict]} {line.text}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +84,7 @@ def outline(record: Plain) -> Outline:
         heeded=heeded,
         grids=tuple(rate_grids(record)),
         findings=tuple(_line(finding, record) for finding in findings),
-        steps=tuple(_steps(own)),
+        steps=tuple(_steps(own)) or _to_agree(record, own),
         unknown=tuple(_unknown(record, own)),
         notes=tuple(note for note in record["notes"] if note not in heeded),
         level=f"Intervals hold at {level:.0%} for all classes and groups of a measure together.",
@@ -96,7 +108,7 @@ def _line(finding: Plain, record: Plain) -> Line:
     said = finding.get("line") or finding["sentence"]
     # What is open in a charter is for its layer; other findings say whose they are in `steps`.
     if record["charter"] and (finding["lens"] == "charter" or not finding.get("line")):
-        said += f" ({finding['layer']}: {finding['owner'] or 'nobody named'})"
+        said += f" {opening(finding['layer'])}: {finding['owner'] or 'nobody is named yet'}."
     return Line(verdict=finding["verdict"], text=said)
 
 
@@ -110,6 +122,12 @@ def _steps(findings: list[Plain]) -> Iterator[str]:
     yield from (" ".join(filter(None, (step, whose))) for step, whose in asked.items())
 
 
+def _to_agree(record: Plain, findings: list[Plain]) -> tuple[str, ...]:
+    """What to do about a difference that no limit judges: agree on one."""
+    found = any(one["rows"] and one["verdict"] == "not assessed" for one in findings)
+    return (f"{AGREE} {NOBODY}",) if found and record["verdict"] == "not assessed" else ()
+
+
 def _whose(finding: Plain) -> str:
     return f"({finding['layer']}: {finding['owner']})" if finding["owner"] else ""
 
@@ -121,8 +139,8 @@ def _unknown(record: Plain, findings: list[Plain]) -> Iterator[str]:
         if finding["verdict"] == "cannot tell":
             told.update(finding["rows"])
             if finding.get("next"):
-                name = finding.get("short")
-                yield f"{opening(name)}: {finding['next']}" if name else str(finding["next"])
+                name, then = finding.get("short"), str(finding["next"])
+                yield f"{opening(name)}: {then[:1].lower()}{then[1:]}" if name else then
     yield from _open_rows(record, told)
     reasons: dict[str, list[str]] = {}
     for row in map(hide_row, record["results"]):
@@ -174,9 +192,8 @@ def _is_rate(row: Plain) -> bool:
 
 def _missing_rates(reason: str, groups: list[str]) -> str:
     """The groups that lack some rate, and why."""
-    named = ", ".join(groups[:MOST_UNDEFINED])
     more = len(groups) - MOST_UNDEFINED
-    who = f"{named} and {more:,} more" if more > 0 else named
+    who = listed([*groups[:MOST_UNDEFINED], *([f"{more:,} more"] if more > 0 else [])])
     if reason == HIDDEN:
         return f"Some rates of {who} rest on fewer than {HIDDEN_UNDER} cases and are hidden."
     return f"Some rates of {who} are undefined: {reason}."

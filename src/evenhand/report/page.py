@@ -72,7 +72,7 @@ def summarise(
     if beside is not None:
         sections[0:0] = [beside.section(), labelers_section(beside.labelers)]
     sections += [remedies, where_section(view), quality_section(view), methods_section(view)]
-    screen = first_screen(view, compared=compared, beside=beside)
+    screen = first_screen(view, compared=compared, beside=beside, ledger=ledger)
     return {
         "title": screen.pop("title"),
         "meta": screen.pop("meta"),

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evenhand.findings.sentences.agreed import limit_words, two
 from evenhand.findings.sentences.words import words
 from evenhand.lenses.measures import look_up
 from evenhand.lenses.rows import Row
@@ -31,6 +32,11 @@ MOST_GROUPS, MOST_CLASSES, MOST_SERIES = 12, 8, 3
 WIDTH = 430
 # Two scales of one idea: people understand the probability.
 _SAME_IDEA = {"cost_ratio": "implied_threshold", "cost_ratio_ratio": "implied_threshold"}
+
+# What a reader sees on the axis instead of a measure's name.
+_AXES = {
+    "norm_bias": "Does looking typical pay where a group is common? (0: no, 1: always)",
+}
 
 
 def picture(view: View, finding: Mapping[str, Any] | None, lead: Row | None) -> Block | None:
@@ -276,7 +282,11 @@ def _forest(view: View, rows: Sequence[Row]) -> Block | None:
         | {"text": None if several else _text(row)}
         for row in shown
     ]
-    name = opening(record.label if record.name else words(str(shown[0]["measure"])))
+    name = _AXES.get(record.name.removesuffix("_corrected")) or opening(
+        record.label if record.name else words(str(shown[0]["measure"]))
+    )
+    limits = {limit_words(row, unit=True) for row in shown}
+    agreed = limits.pop() if len(limits) == 1 else None
     chart = {
         "kind": "forest",
         "rows": positive_ends(marks, log=form == "times"),
@@ -285,6 +295,7 @@ def _forest(view: View, rows: Sequence[Row]) -> Block | None:
         "log": form == "times",
         "zero": record.neutral,
         "values": not several,
+        "agreed": f"agreed: {agreed.removesuffix(' was agreed')}" if agreed else None,
         "step": 30 if several else 44,
     }
     title = f"{name} by {'class' if several else short(shown[0]['attribute'])}"
@@ -326,4 +337,6 @@ def _text(row: Row) -> str:
         return few(row["value"])
     if form == "points":
         return f"{row['value'] * 100:+.1f}".replace("-", "−")
+    if look_up(row["measure"]).kind == "correlation":
+        return two(row["value"])
     return f"{times(row['value'])}×" if form == "times" else value_text(row)

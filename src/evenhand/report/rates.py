@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from evenhand.decisions.labels import REST
@@ -9,6 +10,7 @@ from evenhand.findings.limits import HIDDEN, hide_row
 from evenhand.findings.sentences.words import Words, positive_class
 from evenhand.lenses.measures import look_up
 from evenhand.lenses.rows import Row
+from evenhand.speech import agreed_number, few
 
 # What describes a group without a comparison, in the order of columns; the measure that the
 # leading finding speaks of goes first.
@@ -72,7 +74,8 @@ def rate_grids(record: Mapping[str, Any]) -> Iterator[Grid]:
         details=record.get("details") or {},
         groups=((row["attribute"], row["group"]) for row in record["results"]),
     )
-    rates = dict.fromkeys((*_compared(lead), *RATES))
+    usual = _usual(record)
+    rates = dict.fromkeys((*_compared(lead, usual), *usual))
     rows = [words.named(hide_row(row)) for row in record["results"] if _describes(row, rates)]
     references = {
         row["attribute"]: words.name(row["attribute"], row["reference"])
@@ -89,10 +92,16 @@ def rate_grids(record: Mapping[str, Any]) -> Iterator[Grid]:
         grid = (
             _by_class(own, attribute, against, lead)
             if positive is None
-            else _by_measure(own, attribute, against, lead, positive, words)
+            else _by_measure(own, attribute, against, rates, positive, words)
         )
         if grid is not None:
             yield grid
+
+
+def _usual(record: Mapping[str, Any]) -> tuple[str, ...]:
+    """What describes a group; labelers alone weigh mistakes, and sentences keep to that scale."""
+    scored = any(row["lens"] == "thresholds" for row in record["results"])
+    return RATES if scored else (*RATES[:-1], "cost_ratio")
 
 
 def _describes(row: Row, rates: Collection[str]) -> bool:
@@ -101,12 +110,12 @@ def _describes(row: Row, rates: Collection[str]) -> bool:
     return alone and row["measure"] in rates and row["group"] is not None
 
 
-def _compared(lead: Row | None) -> list[str]:
+def _compared(lead: Row | None, usual: Sequence[str] = RATES) -> list[str]:
     """The rate that the leading row compares; none where it is no share of cases."""
     own = "" if lead is None else str(lead["measure"])
     base = look_up(own).base or own
-    shown = _SHOWN_AS.get(base, base)
-    return [shown] if look_up(shown).kind == "rate" or shown in RATES else []
+    shown = base if base in usual else _SHOWN_AS.get(base, base)
+    return [shown] if look_up(shown).kind == "rate" or shown in usual else []
 
 
 def _lead(record: Mapping[str, Any]) -> Row | None:
@@ -122,7 +131,7 @@ def _by_measure(
     rows: Sequence[Row],
     attribute: str,
     against: str | None,
-    lead: Row | None,
+    rates: Iterable[str],
     positive: str,
     words: Words,
 ) -> Grid | None:
@@ -132,7 +141,7 @@ def _by_measure(
         if row["class"] in (positive, None):
             # The first lens that gives a measure: a model's scores go before labels.
             held.setdefault(row["measure"], {}).setdefault(row["group"], row)
-    measures = [name for name in dict.fromkeys((*_compared(lead), *RATES)) if name in held]
+    measures = [name for name in rates if name in held]
     columns = [_cells(held[name]) for name in measures]
     if not columns:
         return None
@@ -199,10 +208,14 @@ def _heading(rows: Iterable[Row], words: Words) -> str:
     measure, name = held[0]["measure"], held[0]["class"]
     spoken = words.decided is not None and name is not None
     label = words.column(measure, name) if spoken else look_up(measure).label
+    weighs = measure == "cost_ratio"
+    if weighs and words.wrong and words.missed:
+        label = f"{words.mistakes} for one {words.missed[0]}"
     low, high = next(iter(bands)) if len(bands) == 1 else (None, None)
     if low is None or high is None:
         return label
-    return f"{label}, agreed {_percent(low, 0)} to {_percent(high, 0)}"
+    ends = [agreed_number(end) if weighs else _percent(end, 0) for end in (low, high)]
+    return f"{label}, agreed {ends[0]} to {ends[1]}"
 
 
 def _cells(rows: Mapping[str, Row]) -> dict[str, RateCell]:
@@ -224,7 +237,8 @@ def _cell(row: Row, digits: int) -> RateCell:
         )  # fmt: skip
 
     if row.get("set_low") is not None and row["value"] is None:
-        low, high = (_percent(row[name], digits) for name in ("set_low", "set_high"))
+        form = few if row["measure"] == "cost_ratio" else partial(_percent, digits=digits)
+        low, high = (form(row[name]) for name in ("set_low", "set_high"))
         return cell(f"from {low} to {high}", "", None)
     if row["value"] is None:
         hidden = row["undefined"] == HIDDEN
@@ -232,6 +246,8 @@ def _cell(row: Row, digits: int) -> RateCell:
     low, high = row["family_low"], row["family_high"]
     if low is None or high is None:
         return cell(_percent(row["value"], digits), "no interval", row["value"])
+    if row["measure"] == "cost_ratio":
+        return cell(few(row["value"]), f"[{few(low)}, {few(high)}]", row["value"])
     bounds = f"[{100 * low:.{digits}f}, {100 * high:.{digits}f}]"
     return cell(_percent(row["value"], digits), bounds, row["value"])
 

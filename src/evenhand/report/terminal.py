@@ -19,6 +19,7 @@ WIDTH, PROSE = 100, 110
 BETWEEN = 3
 MOST_RATIOS, MOST_GROUPS, ENDS = 20, 14, 6
 NARROWEST, HEADING = 12, 20  # a name is wrapped at the first, a heading at the second
+LONGEST_WORD = 24  # longer words of a name may be torn apart
 _NUMBERS = {"value", "interval", "n"}
 # An interval and a number of cases are not torn apart at the end of a line.
 _TOGETHER = re.compile(r"\[[^\[\]]{1,24}\]|\([−\d.,%]+ to [−\d.,%]+\)|n = [\d,]+|[\d,.]+ points")
@@ -45,7 +46,8 @@ def laid_out(
     widths = [max(cell_len(cell) for cell in column) for column in zip(*rows)]
     room = width - BETWEEN * (len(widths) - 1)
     least = [
-        _widest_number(column) if i in right else NARROWEST for i, column in enumerate(zip(*rows))
+        _widest_number(column) if i in right else _widest_word(column)
+        for i, column in enumerate(zip(*rows))
     ]
     while sum(widths) > room:
         spare = [size - few for size, few in zip(widths, least)]
@@ -68,6 +70,14 @@ def _widest_number(column: Sequence[str]) -> int:
     whole = (cell if not any(map(str.isalpha, cell)) else "" for cell in column)
     words = (word for cell in column for word in cell.split())
     return max(map(cell_len, (*whole, *words)), default=0)
+
+
+def _widest_word(column: Sequence[str]) -> int:
+    """What a column of names needs so that no word of usual length is torn apart."""
+    from rich.cells import cell_len
+
+    words = (cell_len(word) for cell in column for word in cell.split())
+    return max((NARROWEST, *(size for size in words if size <= LONGEST_WORD)))
 
 
 def _padded(line: Sequence[str], widths: Sequence[int], right: Collection[int]) -> list[str]:
@@ -337,7 +347,7 @@ def _folded(record: Mapping[str, Any], parts: Outline) -> str:
     counts = (
         (len(parts.findings) - FEW, "more finding"),
         (len(rows) + more if parts.grids else 0, "comparison"),
-        (len(parts.notes), "note"),
+        (len(parts.notes) if record["findings"] else 0, "note"),
     )
     return listed([plural(count, what) for count, what in counts if count > 0])
 

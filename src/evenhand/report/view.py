@@ -53,7 +53,7 @@ class View:
     @property
     def level(self) -> str:
         """The confidence level in percent."""
-        return f"{self.record['made'].get('level', 0.95) * 100:g} %"
+        return f"{self.record['made'].get('level', 0.95) * 100:g}%"
 
     def details(self, lens: str) -> Mapping[str, Any]:
         """What a lens left for the report; empty where it left nothing."""
@@ -147,6 +147,7 @@ def _said(
     places = {i for one in findings for i in (*one["rows"], *(one.get("numbers") or ()))}
     held = {i: {**rows[i], **{key: _cut(rows[i][key]) for key in _NAMED}} for i in places}
     told = say_all(findings, held, words, record.get("details"))
+    first = next((i for i, one in enumerate(findings) if one["rows"]), None)
     return [
         {
             **finding,
@@ -155,12 +156,15 @@ def _said(
             "line": said.line,
             "summary": said.summary or said.line,
             "next": said.next or None,
-            "sentence": whole_sentence(said.line, said.next),
+            "sentence": whole_sentence(said.line, said.more, said.next),
             "statement": said.line,
+            "more": said.more,
             "heading": said.headline,
             "detail": said.detail,
+            # The first screen tells it in full: elsewhere a link is enough.
+            "leads": i == first and bool(said.detail),
         }
-        for finding, said in zip(findings, told)
+        for i, (finding, said) in enumerate(zip(findings, told))
     ]
 
 
@@ -178,11 +182,19 @@ def with_findings(
         if block["title"] == heading:
             block["title"] = block["plain"]
         for one in told:
-            text = one["detail"] if one["heading"] == block["title"] else one["sentence"]
-            block["said"].append({"verdict": one["verdict"], "text": text or one["sentence"]})
+            block["said"].append(_item(one, titled=one["heading"] == block["title"]))
             left.remove(one)
-    items = [{"text": one["sentence"], "verdict": one["verdict"]} for one in left]
+    items = [_item(one) for one in left]
     return [*([{"kind": "list", "title": None, "items": items}] if items else []), *blocks]
+
+
+def _item(one: Mapping[str, Any], *, titled: bool = False) -> dict[str, Any]:
+    """A finding in its section: in full, or what the first screen leaves out and a link to it."""
+    if one.get("leads"):
+        link = {"href": "#summary", "name": "The finding, and what to do, in the summary."}
+        return {"verdict": one["verdict"], "text": one["more"], "link": link}
+    text = one["detail"] if titled else one["sentence"]
+    return {"verdict": one["verdict"], "text": text or one["sentence"]}
 
 
 def _figures(blocks: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:

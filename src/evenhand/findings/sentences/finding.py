@@ -5,6 +5,7 @@ from dataclasses import replace
 from math import ceil
 from typing import Any, Protocol
 
+from evenhand.decisions.labels import SUMMARY
 from evenhand.findings.limits import OUTSIDE
 from evenhand.findings.sentences.agreed import plain_value
 from evenhand.findings.sentences.costs import (
@@ -18,12 +19,14 @@ from evenhand.findings.sentences.costs import (
 from evenhand.findings.sentences.labelers import (
     WEIGHTS_COMPARED,
     explaining,
+    parts_in_words,
     say_single_labelers,
     standard_in_words,
 )
 from evenhand.findings.sentences.policy import say_policy
+from evenhand.findings.sentences.rates import place
 from evenhand.findings.sentences.rows import say_row
-from evenhand.findings.sentences.steps import next_step
+from evenhand.findings.sentences.steps import next_step, source_of
 from evenhand.findings.sentences.texts import swapped_words
 from evenhand.findings.sentences.words import Said, Words
 from evenhand.lenses.measures import distance
@@ -45,6 +48,11 @@ _UNSETTLED = {
     "too close": "It lies too close to the limit to be settled.",
     "no number": "No number of further cases would settle it.",
     "unknown": "How many more cases would settle it is not known.",
+}
+# How what is left within strata is judged; outside is what the finding itself says.
+_KEPT = {
+    "within": ", within what was agreed",
+    "cannot tell": ", and the data cannot tell whether what was agreed is kept",
 }
 # What a lens compares, one and several, where chance explains all of it.
 _COMPARISONS = {"norms": ("correlation with a norm", "correlations with a norm")}
@@ -71,8 +79,16 @@ def say_all(
     """Findings in words, one after another: a term is explained by the first that uses it."""
     for finding in findings:
         yield say(finding, rows, words, details)
-        term = _EXPLAINS.get((finding["lens"], finding["measure"]))
-        words = replace(words, heard=words.heard | {term}) if term else words
+        words = replace(words, heard=words.heard | _told(finding, rows))
+
+
+def _told(finding: Plain, rows: Places) -> set[str]:
+    """What a finding has explained, and where it has sent its reader."""
+    term = _EXPLAINS.get((finding["lens"], finding["measure"]))
+    told = {term} if term else set()
+    if finding["lens"] == "statistical" and finding["verdict"] == OUTSIDE and finding["numbers"]:
+        told.add(source_of(rows[finding["numbers"][0]]))
+    return told
 
 
 def say(
@@ -115,7 +131,7 @@ def _statement(finding: Plain, family: Sequence[Row], stated: Sequence[Row], wor
     """What is claimed, with its numbers."""
     if stated[0]["labeler"] is not None:
         return say_single_labelers(family)
-    parts = []
+    parts, behind = [], ""
     undefined = undefined_rows(stated) if stated[0]["value"] is None else []
     if undefined:
         parts.append(say_undefined(undefined, words))
@@ -125,17 +141,39 @@ def _statement(finding: Plain, family: Sequence[Row], stated: Sequence[Row], wor
         if costs and finding["lens"] == "labelers":
             why = standard_in_words(explaining(stated), words)
             parts.append(say_labeler_costs(costs, words, why=why))
+            behind = parts_in_words(explaining(stated), words)
         elif costs:
             parts.append(say_costs(costs, words))
     if parts:
-        return _joined(parts)
-    said = say_row(stated[0], words, stated[1:])
+        return replace(_joined(parts), more=behind)
+    said = _within_strata(say_row(stated[0], words, stated[1:]), stated[0], family, words)
     more = [_also_outside(stated[0], family, words)]
     if finding["lens"] == "labelers" and stated[0]["measure"] in WEIGHTS_COMPARED:
         more.append(standard_in_words(explaining(stated), words) or "")
+        behind = parts_in_words(explaining(stated), words, total=False)
     if finding["layer"] == "policy":
         more.append(say_policy(stated[0], stated[1:], words))
-    return _joined([said, *(Said.plainly(text) for text in more if text)])
+    return replace(_joined([said, *(Said.plainly(text) for text in more if text)]), more=behind)
+
+
+def _within_strata(said: Said, lead: Row, family: Sequence[Row], words: Words) -> Said:
+    """A finding on the whole table, with what is left of it when like is compared with like."""
+    keys = ("group", "reference", "class", "norm", "measure")
+    same = (
+        row
+        for row in family
+        if row["stratum"] == SUMMARY and all(row[key] == lead[key] for key in keys)
+    )
+    row = next(same, None)
+    if lead["stratum"] is not None or row is None or row["value"] is None:
+        return said
+    left = opening(f"{place(row, words)}{plain_value(row)}{_KEPT.get(row['verdict'], '')}.")
+    return replace(
+        said,
+        summary=f"{said.summary or said.line} {left}",
+        line=f"{said.line} {left}",
+        detail=" ".join(filter(None, (said.detail, left))),
+    )
 
 
 def _also_outside(lead: Row, family: Sequence[Row], words: Words) -> str:
@@ -145,7 +183,7 @@ def _also_outside(lead: Row, family: Sequence[Row], words: Words) -> str:
         key=distance,
         reverse=True,
     )
-    others = [row for row in others if not _same(row, lead)]
+    others = [row for row in others if not _same(row, lead) and row["stratum"] != SUMMARY]
     if not others:
         return ""
     named = [f"{_who(row, lead, words)} {plain_value(row)}" for row in others[:MOST_NAMED]]
@@ -164,7 +202,8 @@ def _who(row: Row, lead: Row, words: Words) -> str:
     """What tells a row from the leading one."""
     who = words.people(row["attribute"], row["group"]) if row["group"] else ""
     apart = [f"'{row['class']}'" if row["class"] != lead["class"] else ""]
-    apart.append(f"stratum {row['stratum']}" if row["stratum"] != lead["stratum"] else "")
+    if row["stratum"] != lead["stratum"]:
+        apart.append(place(row, words).rstrip(", ") or "over all")
     shown = [who if row["group"] != lead["group"] or not any(apart) else "", *apart]
     return ", ".join(filter(None, shown))
 
@@ -223,7 +262,8 @@ would settle it four times out of five.
         )
     condition = settle.get("condition") or "if it is what it looks like"
     alone = settle.get("alone")
-    instead = f", or about {rounded_up(alone):,.0f} of this group alone," if alone else ""
+    fewer = alone is not None and rounded_up(alone) < rounded_up(float(settle["how_many"]))
+    instead = f", or about {rounded_up(alone):,.0f} of this group alone," if alone and fewer else ""
     return f"{opening(condition)}, about {more}{instead} would settle it four times out of five."
 
 
@@ -257,7 +297,8 @@ def further(settle: Plain, words: Words | None = None, class_: str | None = None
     if settle.get("column") and settle["unit"] == "clusters":
         parts.append(f"(by {settle['column']})")
     groups = settle.get("groups")
-    if groups:
+    # Who labels is of no group: labelers label them all.
+    if groups and settle["unit"] != "labelers":
         several = "across both groups" if groups == 2 else f"across all {groups:,} groups"
         parts.append("of this group" if groups == 1 else several)
     return " ".join(parts)

@@ -102,10 +102,7 @@ def standard_in_words(rows: Sequence[Row], words: Words) -> str | None:
         The data show no difference between group f and group m in how the two mistakes are \
 weighed: labelers do ask for more evidence about group f (their bar, how much evidence labelers \
 ask for, is higher), as one standard asks for where cases whose truth is '1' are less common
-        The data show no difference in skill
-        For group f a miss weighs 1.1 times as much as for group m (0.8 to 1.3): 3.0 times (2.7 \
-to 3.3) by how common cases whose truth is '1' are, 0.33 times (0.25 to 0.45) by the bar and 1.0 \
-times (0.90 to 1.1) by skill.
+        The data show no difference in skill.
     """
     if len(rows) < len(_ASKED):
         return None
@@ -154,17 +151,37 @@ times (0.90 to 1.1) by skill.
     if surely_apart(separation):
         said = by_skill and why in first
         skill = "" if said else f"{opening(apart)}."
-    return " ".join(filter(None, (first, skill, _factors(ratio, parts, (group, other), cases))))
+    return " ".join(filter(None, (first, skill)))
 
 
-def _factors(ratio: Row, parts: Sequence[Row], people: tuple[str, str], cases: str) -> str:
-    """How many times as much a miss weighs, and which part of it comes from what."""
+def parts_in_words(rows: Sequence[Row], words: Words, *, total: bool = True) -> str:
+    """Which part of an unequal weight comes from what, from the explaining rows; `total` first.
+
+    Examples:
+        >>> shared = {"class": "1", "group": "f", "reference": "m", "method": "", "attribute": "s"}
+        >>> ends = {RATIO: (0.8, 1.3), CRITERION: (0.4, 0.8), SEPARATION: (-0.2, 0.4)}
+        >>> ends |= {PREVALENCE: (1.0, 1.2), BAR: (-1.4, -0.8), SKILL: (-0.1, 0.1)}
+        >>> rows = [
+        ...     shared | {"measure": name, "value": sum(pair) / 2, "family_low": pair[0],
+        ...               "family_high": pair[1]} for name, pair in ends.items()]
+        >>> print(parts_in_words(rows, Words(), total=False))
+        By parts: 3.0 times (2.7 to 3.3) by how common cases whose truth is '1' are, 0.33 times \
+(0.25 to 0.45) by the bar and 1.0 times (0.90 to 1.1) by skill.
+    """
+    if len(rows) < len(_ASKED) or unjudged_reason(rows[0]["method"]) is not None:
+        return ""
+    ratio, _, _, *parts = rows[: len(_ASKED)]
     prevalence, bar, skill = (f"{_factor(part['value'])} times{_span(part)}" for part in parts)
-    pair = ends(ratio)
-    span = f" ({few(pair[0])} to {few(pair[1])})" if pair else ""
+    opens = "By parts"
+    if total:
+        pair = ends(ratio)
+        span = f" ({few(pair[0])} to {few(pair[1])})" if pair else ""
+        group, other = (words.people(ratio["attribute"], ratio[k]) for k in ("group", "reference"))
+        size = f"{few(ratio['value'])} times as much as"
+        opens = f"For {group} a miss weighs {size} for {other}{span}"
+    cases = words.true_cases(ratio["class"])
     return (
-        f"For {people[0]} a miss weighs {few(ratio['value'])} times as much as for {people[1]}"
-        f"{span}: {prevalence} by how common {cases} are, {bar} by the bar and {skill} by skill."
+        f"{opens}: {prevalence} by how common {cases} are, {bar} by the bar and {skill} by skill."
     )
 
 
@@ -289,7 +306,7 @@ labelers ask for) is 0.20 standard deviations lower (0.10 to 0.30).
             span = f" ({two(shown[0])} to {two(shown[1])})"
         way = "higher" if value > 0 else "lower"
         numbers = f"their {what} is {two(abs(value))} standard deviations {way}{span}{ending(row)}"
-    where = place(row)
+    where = place(row, words)
     return Said(
         headline=opening(f"{where}{claim}"),
         detail=opening(numbers),

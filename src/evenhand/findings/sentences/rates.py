@@ -223,7 +223,7 @@ def _say_gap(row: Row, share: Share, rates: tuple[float, float] | None) -> Said:
     if rates and not places and round(100 * rates[0]) - round(100 * rates[1]) != round(100 * value):
         places = 1  # so that what is printed adds up
     amount = gap_words(value, places)
-    where = place(row)
+    where = place(row, share.words)
     shown = [percent(rate, places=places) for rate in rates or ()]
     often, higher = ("more often", "higher") if value > 0 else ("less often", "lower")
     if open_(row) and pair is not None:
@@ -258,17 +258,17 @@ def _say_open_gap(row: Row, share: Share, shown: Sequence[str], fits: str) -> Sa
     whether = f"the data cannot tell whether {claim}"
     anything = f"anything from {fits} fits{ending({**row, 'verdict': ''})}"
     if not shown:
-        return _said(place(row), whether, opening(anything), f"{whether}: {anything}")
+        return _said(place(row, share.words), whether, opening(anything), f"{whether}: {anything}")
     line = f"{share.both(*shown)}. The data cannot tell: {anything}"
     detail = f"{shown[0]} against {shown[1]}: {anything}"
-    return _said(place(row), whether, detail, line)
+    return _said(place(row, share.words), whether, detail, line)
 
 
 def _say_ratio(row: Row, share: Share, rates: tuple[float, float] | None) -> Said:
     value, pair = float(row["value"]), ends(row)
     shown = [percent(rate) for rate in rates or ()]
     against = f"{shown[0]} against {shown[1]}" if shown else ""
-    where = place(row)
+    where = place(row, share.words)
     span = f" ({pair[0]:.2f} to {pair[1]:.2f})" if pair else ""
     if open_(row) and pair is not None:
         way = ("more often than", "higher") if value > 1 else ("less often than", "lower")
@@ -299,14 +299,14 @@ def _say_widest(row: Row, share: Share, rates: tuple[float, float] | None) -> Sa
     span = f" ({gap_range(*pair, places)})" if pair else ""
     shown = [percent(rate, places=places) for rate in rates or ()]
     people = f"{share._people(share.group)} and {share._people(share.reference)}"
-    headline = f"of all groups, {people} lie furthest apart in {_what(share)}"
+    headline = f"of all groups, {people} differ most in {_what(share)}"
     numbers = f"{size}{span}"
     if not shown:
-        return _said(place(row), headline, f"{opening(numbers)}{ending(row)}",
+        return _said(place(row, share.words), headline, f"{opening(numbers)}{ending(row)}",
                      f"{headline}: {numbers}{ending(row)}")  # fmt: skip
     line = f"the widest gap between two groups: {share.both(*shown)}, {numbers}{ending(row)}"
     detail = f"{shown[0]} against {shown[1]}: {numbers}{ending(row)}"
-    return _said(place(row), headline, detail, line)
+    return _said(place(row, share.words), headline, detail, line)
 
 
 def _what(share: Share) -> str:
@@ -329,7 +329,7 @@ def say_auc(row: Row, words: Words, given: Sequence[Row] = ()) -> Said | None:
     if record.kind == "rate":
         share = f"in {percent(row['value'])} of pairs{percent_range(row, 1)}"
         line = f"for {people[0]}, scores put {cases} above others {share}"
-        return _said(place(row), line, limit_sentence(row), f"{line}{ending(row)}")
+        return _said(place(row, words), line, limit_sentence(row), f"{line}{ending(row)}")
     if row["reference"] is None:
         return None
     value, pair, rates = float(row["value"]), ends(row), both_rates(row, given)
@@ -346,7 +346,7 @@ def say_auc(row: Row, words: Words, given: Sequence[Row] = ()) -> Said | None:
         span = f" ({gap_range(*pair, places)})" if pair else ""
         numbers = f"{gap_words(value, places)}{span}{ending(row)}"
     return _said(
-        place(row), headline, opening(f"{gloss}{numbers}"), f"{headline}: {gloss}{numbers}"
+        place(row, words), headline, opening(f"{gloss}{numbers}"), f"{headline}: {gloss}{numbers}"
     )
 
 
@@ -359,7 +359,7 @@ def say_rate(row: Row, words: Words) -> Said | None:
     pair = ends(row)
     places = decimals(*(pair or (None, None)), row["value"])
     line = f"{share.alone(percent(row['value'], places=places))}{percent_range(row, places)}"
-    return _said(place(row), line, limit_sentence(row), f"{line}{ending(row)}")
+    return _said(place(row, words), line, limit_sentence(row), f"{line}{ending(row)}")
 
 
 def say_impact(row: Row, words: Words) -> Said | None:
@@ -369,7 +369,7 @@ def say_impact(row: Row, words: Words) -> Said | None:
     share = Share.of(row, look_up("selection_rate"), words)
     verb = words.happens(row["class"])
     if row["group"] == row["reference"]:
-        return _said(place(row), f"of all groups, {share.subject} {verb} most often", "",
+        return _said(place(row, words), f"of all groups, {share.subject} {verb} most often", "",
                      f"of all groups, {share.subject} {verb} most often.")  # fmt: skip
     pair, value = ends(row), float(row["value"])
     span = f" ({pair[0]:.2f} to {pair[1]:.2f})" if pair else ""
@@ -380,7 +380,7 @@ def say_impact(row: Row, words: Words) -> Said | None:
     line = f"{claim}{span}, the group with the highest rate{f' {whose}' if whose else ''}"
     detail = f"{value:.2f} times{span}; theirs is the highest rate {whose or 'of all groups'}"
     line, detail = f"{line}{ending(row)}", f"{detail}{ending(row)}"
-    return _said(place(row), headline, detail, line)
+    return _said(place(row, words), headline, detail, line)
 
 
 def say_size(row: Row, words: Words, given: Sequence[Row] = ()) -> Said | None:
@@ -412,7 +412,7 @@ def say_size(row: Row, words: Words, given: Sequence[Row] = ()) -> Said | None:
         largest = next((one for one in given if one["measure"] == record.parts), None)
         if largest is not None and proven:
             numbers += f", largest for '{largest['class']}'"
-    return _said(place(row), headline, opening(f"{numbers}{ending(row)}"),
+    return _said(place(row, words), headline, opening(f"{numbers}{ending(row)}"),
                  f"{headline}: {numbers}{ending(row)}")  # fmt: skip
 
 
@@ -429,15 +429,19 @@ def _n(row: Row) -> str:
     return f"{row['n']:,.0f}"
 
 
-def place(row: Row) -> str:
-    """Which part of the table alone a row speaks of, before its sentence."""
-    if row["stratum"] is None:
+def place(row: Row, words: Words) -> str:
+    """Which part of the table alone a row speaks of, before its sentence.
+
+    Examples:
+        >>> place({"stratum": "18-30"}, Words(stratum="age")), place({"stratum": "x"}, Words())
+        ('where age is 18-30, ', 'in stratum x, ')
+    """
+    stratum, column = row["stratum"], words.stratum
+    if stratum is None:
         return ""
-    return (
-        "over all strata together, "
-        if row["stratum"] == SUMMARY
-        else f"in stratum {row['stratum']}, "
-    )
+    if stratum == SUMMARY:
+        return f"over all strata{f' of {column}' if column else ''} together, "
+    return f"where {column} is {stratum}, " if column else f"in stratum {stratum}, "
 
 
 def _said(where: str, headline: str, detail: str, line: str) -> Said:

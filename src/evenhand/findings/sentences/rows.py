@@ -91,7 +91,7 @@ def _say(row: Row, words: Words, given: Sequence[Row]) -> Said:
     if row["value"] is None and row.get("set_low") is None:
         what = f"{_label(row)}{_whose(row, words)}"
         comma = "," if row["reference"] else ""
-        said = f"{place(row)}{what}{comma} is {why_not(row['undefined'])}."
+        said = f"{place(row, words)}{what}{comma} is {why_not(row['undefined'])}."
         return Said.plainly(opening(said))
     if row["measure"] in ("cost_ratio", "implied_threshold") and not row.get("labeler"):
         weights = as_weights(row)
@@ -118,7 +118,7 @@ def _generic(row: Row, words: Words) -> Said:
     """Any other number by its label."""
     headline = f"{_label(row)}{_whose(row, words)}"
     value = plain_value(row) if row["value"] is not None else _set(row)
-    where = place(row)
+    where = place(row, words)
     return Said(
         headline=opening(f"{where}{headline}"),
         detail=f"{value}{ending(row, unit=True)}",

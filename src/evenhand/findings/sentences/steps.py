@@ -5,6 +5,8 @@ from typing import Any
 
 from evenhand.charter.charter import ASKED
 from evenhand.findings.limits import OUTSIDE
+from evenhand.findings.sentences.agreed import ends
+from evenhand.findings.sentences.rates import Share
 from evenhand.findings.sentences.words import Words
 from evenhand.lenses.measures import look_up
 from evenhand.lenses.rows import Row
@@ -12,6 +14,8 @@ from evenhand.speech import opening
 
 Plain = Mapping[str, Any]
 _REMEDIES = "compare remedies side by side, with what each costs (evenhand compare)."
+# Where to look first, said once by the first finding that asks for it.
+DEPENDS_ON, IS_THE_CASE = "what decisions depend on", "what is the case"
 _LAW = "Whether groups may have cuts of their own is a question of law."
 
 
@@ -37,11 +41,70 @@ def next_step(
     if lens == "counterfactual":
         return f"Train on texts with the words exchanged, or mask them, and {_REMEDIES}"
     if lens == "norms":
-        return f"Look at the words that carry it, and {_REMEDIES}"
+        return f"Look at the words that carry it{_heaviest(details or {})}, and {_REMEDIES}"
     if lens != "statistical":
         return f"Find out where it comes from, and {_REMEDIES}"
-    return f"Look first where it comes from: how common and how well told apart true cases are in \
-each group, and how good their labels are. Then {_REMEDIES}"
+    number, source = _decisions_to_change(lead, words), source_of(lead)
+    if number and source in words.heard:
+        return number
+    return " ".join(filter(None, (number, _where_from(source, words))))
+
+
+def source_of(lead: Row | None) -> str:
+    """What a gap of rates sends a reader to: what decisions depend on, or what is the case."""
+    chosen = lead is not None and look_up(lead["measure"]).base == "selection_rate"
+    return DEPENDS_ON if chosen else IS_THE_CASE
+
+
+def _where_from(source: str, words: Words) -> str:
+    if source == DEPENDS_ON:
+        beside = f" beside {words.stratum}" if words.stratum else ""
+        within = "within it too" if words.stratum else "within it (--stratum)"
+        return (
+            f"Look first whether the groups differ in what decisions should depend on{beside}, and "
+            f"compare {within}. Then {_REMEDIES}"
+        )
+    return (
+        "Look first where it comes from: how common and how well told apart true cases are in "
+        f"each group, and how good their labels are. Then {_REMEDIES}"
+    )
+
+
+def _decisions_to_change(lead: Row | None, words: Words) -> str:
+    """How many of a group's decisions lie between its gap and the limit; nothing elsewhere."""
+    record = look_up(lead["measure"] if lead is not None else "")
+    rate = look_up(record.base or "")
+    if lead is None or record.kind != "gap" or rate.cells is None or lead["stratum"] is not None:
+        return ""
+    share = Share.of(lead, rate, words)
+    pair, n = ends(lead), lead["n"]
+    if share.does not in ("decided", "left", "right") or share.among == "decided":
+        return ""
+    if pair is None or not n or None in (lead["value"], lead["limit_low"], lead["limit_high"]):
+        return ""
+    edge = float(lead["limit_high"] if lead["value"] > 0 else lead["limit_low"])
+    near, far = sorted(abs(end - edge) * n for end in pair)
+    many = abs(lead["value"] - edge) * n
+    if round(near) < 1:
+        return ""
+    return (
+        f"To keep what was agreed, about {many:,.0f} ({near:,.0f} to {far:,.0f}) of the {n:,.0f} "
+        f"decisions on {share.subject} would have to come out otherwise."
+    )
+
+
+def _heaviest(details: Mapping[str, Any]) -> str:
+    """The word that weighs most in the classifier and in the norm, where weights are known."""
+    known = [
+        one
+        for one in (details.get("norms") or {}).get("words") or []
+        if isinstance(one, Mapping)
+        and all(isinstance(one.get(key), int | float) for key in ("classifier", "norm"))
+    ]
+    if not known:
+        return ""
+    first = max(known, key=lambda one: abs(one["classifier"] * one["norm"]))
+    return f" (most of all '{first['word']}' for '{first['class']}')"
 
 
 def _cut(lead: Row, words: Words, details: Mapping[str, Any]) -> str:

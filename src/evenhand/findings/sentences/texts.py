@@ -71,7 +71,7 @@ def say_swap(row: Row, words: Words, given: Sequence[Row] = ()) -> Said | None:
             f"anything from {gap_range(*pair, places)} fits when {things} are rewritten as {own} "
             f"instead of {other}{ending({**row, 'verdict': ''})}"
         )
-    return _said(row, headline, told)
+    return _said(row, words, headline, told)
 
 
 def _say_flips(row: Row, words: Words, changes: str) -> Said:
@@ -80,7 +80,7 @@ def _say_flips(row: Row, words: Words, changes: str) -> Said:
     to = f" from or to '{row['class']}'" if row["class"] else ""
     share, span = _flips(row)
     told = f"{share} of {items} get {other}{to}{span}{ending(row)}"
-    return _said(row, changes, told)
+    return _said(row, words, changes, told)
 
 
 def _flips(row: Row) -> tuple[str, str]:
@@ -117,7 +117,7 @@ def _say_swap_size(
     headline = changes if proven else (
         f"the data cannot tell whether {swapped} alone change the answer"
     )  # fmt: skip
-    return _said(row, headline, told)
+    return _said(row, words, headline, told)
 
 
 def typical(who: str) -> str:
@@ -178,29 +178,30 @@ def say_norm(row: Row, words: Words) -> Said | None:
             f"and {words.gloss('norm score')}{without} {rises}"
         )
         told = f"by {two(abs(value))}{span_words(pair)}{over}{ending(row)}"
-        return replace(_said(row, claim, told), line=opening(f"{place(row)}{claim} {told}"))
+        line = opening(f"{place(row, words)}{claim} {told}")
+        return replace(_said(row, words, claim, told), line=line)
     elif base in ("norm_correlation_mean", "norm_correlation_mean_corrected"):
         claim = f"scores of {group} follow how much their {texts} read like {like}{without}"
         noise = ", sampling error removed" if base != "norm_correlation_mean" else ""
         told = f"a typical rank correlation of {two(abs(value))}{over}{noise}{fits}{ending(row)}"
-        return _said(row, claim, told)
+        return _said(row, words, claim, told)
     else:
         return None
     numbers = f"rank correlation {two(value)}{over}{fits}"
     if open_(row) and pair is not None:
         told = f"rank correlations from {two(pair[0])} to {two(pair[1])}{over} fit"
-        return _said(row, f"the data cannot tell whether {claim}",
+        return _said(row, words, f"the data cannot tell whether {claim}",
                      f"{told}{ending({**row, 'verdict': ''})}")  # fmt: skip
-    line = opening(f"{place(row)}{claim} ({numbers}){ending(row)}")
+    line = opening(f"{place(row, words)}{claim} ({numbers}){ending(row)}")
     return Said(
-        headline=opening(f"{place(row)}{claim}"),
+        headline=opening(f"{place(row, words)}{claim}"),
         detail=opening(f"{numbers}{ending(row)}"),
         line=line,
     )
 
 
-def _said(row: Row, headline: str, told: str) -> Said:
-    where = place(row)
+def _said(row: Row, words: Words, headline: str, told: str) -> Said:
+    where = place(row, words)
     return Said(
         headline=opening(f"{where}{headline}"),
         detail=opening(told),

@@ -12,7 +12,7 @@ from evenhand.speech import agree, count_words, opening
 _UNASSESSED = (
     "Nothing in this table is what the limits or the charter speak of, so nothing is judged."
 )
-_UNLIMITED = (
+UNLIMITED = (
     "No limits are set, so nothing is judged; `evenhand charter new` starts that conversation."
 )
 _JUDGED = (OUTSIDE, CANNOT_TELL, WITHIN)
@@ -47,9 +47,9 @@ new` starts that conversation.
     if verdict == WITHIN:
         return _all_within(judged), ""
     lead = next((one for one in findings if one.lens != "charter"), None)
-    headline = lead.summary if lead is not None else "Nothing could be measured."
+    headline = lead.summary if lead is not None else _nothing(rows)
     if verdict not in _JUDGED:
-        return headline, _UNASSESSED if limited else _UNLIMITED
+        return headline, _UNASSESSED if limited else UNLIMITED
     open_ = judged["verdict"].tolist().count(CANNOT_TELL)
     outside = [one for one in findings if one.verdict == OUTSIDE]
     parts = []
@@ -66,6 +66,13 @@ new` starts that conversation.
             "cannot settle"
         )
     return headline, f"({opening('; '.join(parts))}.)" if parts else ""
+
+
+def _nothing(rows: Rows) -> str:
+    """That there is no finding: nothing was measured, or nothing was compared."""
+    if np.isfinite(rows["value"]).any():
+        return "There is nothing to compare."
+    return "Nothing could be measured."
 
 
 def _all_within(rows: Rows) -> str:

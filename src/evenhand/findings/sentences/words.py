@@ -36,13 +36,15 @@ class Said:
 
     `headline` is the claim, without a full stop; `detail` are the sentences that follow it, with
     the numbers; `line` is both told in one, and `summary` the claim with its main numbers, which
-    a verdict opens with. `next` is what to do, `short` a name to link to it.
+    a verdict opens with. `more` is what only the whole sentence tells, `next` what to do, `short`
+    a name to link to it.
     """
 
     headline: str
     line: str
     detail: str = ""
     summary: str = ""
+    more: str = ""
     next: str = ""
     short: str = ""
 
@@ -65,7 +67,8 @@ class Words:
     and `wrong` what the two mistakes are called (one, several); `link` links items to people,
     `decided` is what a positive decision did, `decision` what it does, `truth` what is the case
     and what is not. `people_names` are the charter's names of groups by attribute and value.
-    `positive` is the class that counts as positive, None where there are many; `meaning` says
+    `positive` is the class that counts as positive, None where there are many; `stratum` the
+    column that was compared within; `meaning` says
     what a class is for the person decided about; `names` are the groups as tables show them;
     `heard` are terms that were explained before.
     """
@@ -80,6 +83,7 @@ class Words:
     wrong: Pair | None = None
     people_names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     positive: str | None = None
+    stratum: str | None = None
     meaning: Mapping[str, str] = field(default_factory=dict)
     names: Names = field(default_factory=dict)
     heard: frozenset[str] = frozenset()
@@ -107,6 +111,7 @@ class Words:
             wrong=_pair(system.get("false_positive")),
             people_names=system.get("groups") or {},
             positive=positive,
+            stratum=roles.get("stratum"),
             meaning={positive: is_} if positive and is_ else {},
             names=group_names(groups),
         )

@@ -271,7 +271,7 @@ def irrelevant_warnings(
     )
     if lowest is not None and (lowest.low or 0.0) <= 0.5:
         found.append(
-            f"Within classes the task-irrelevant scorers cannot be told from guessing (AUC "
+            f"Within classes the data do not tell the task-irrelevant scorers from guessing (AUC "
             f"{lowest.value:.2f}, {lowest.low:.2f} to {lowest.high:.2f}): correlations with their "
             "norms cannot show anything."
         )
@@ -314,8 +314,8 @@ def warnings_on(
                  key=lambda value: value.value or 0.0, default=None)  # fmt: skip
     if lowest is None or lowest.low is None or lowest.low <= 0.5:
         found.append(
-            "The scorer is too weak to carry the measurement: it cannot be told from guessing. "
-            "Give more training rows, or other features."
+            "The scorer is too weak to carry the measurement: the data do not tell it from "
+            "guessing. Give more training rows, or other features."
         )
     elif (lowest.value or 0.0) < TOO_WEAK:
         found.append(

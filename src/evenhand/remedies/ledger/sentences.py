@@ -20,7 +20,7 @@ AIMS = (
     ("true_positive_rate_gap_rms", "true positive gaps"),
     ("counterfactual_true_positive_rate_gap_rms", "counterfactual gaps"),
 )
-SLOPE = "norm_slope"
+SLOPE, SLOPES = "norm_slope", "the norm slope"
 
 
 def remedy_sentence(row: Mapping[str, Any], *, groups: Sequence[str]) -> str:
@@ -128,6 +128,33 @@ def recommend(rows: Sequence[Mapping[str, Any]], *, groups: Sequence[str], budge
     return " ".join(told)
 
 
+def recommend_for(
+    rows: Sequence[Mapping[str, Any]], aim: str, *, groups: Sequence[str], budget: float
+) -> str | None:
+    """The remedy to start from against one thing alone; None where none lowers it beyond chance.
+
+    `aim` is what is to be lowered: true positive gaps, counterfactual gaps or the norm slope. Of
+    the remedies that lose at most `budget` of the accuracy, the one that lowers it most.
+    """
+
+    def change(row: Mapping[str, Any]) -> list[_Aim]:
+        return [one for one in _aims(row, groups) if one.words == aim and one.moved < 0]
+
+    tried = [row for row in rows if row["status"] == "measured" and row["remedy"] != "baseline"]
+    useful = [row for row in tried if _loss(row) <= budget + 1e-12 and change(row)]
+    if not useful:
+        return None
+
+    def lowered(row: Mapping[str, Any]) -> tuple[bool, float]:
+        shares = sum(1 - abs(one.after) / abs(one.before) for one in change(row) if one.before)
+        return not row["needs_group_at_decision"], shares
+
+    best = max(useful, key=lowered)
+    told = f"Of the remedies compared, start from {best['remedy']}: it lowers "
+    told += f"{listed([one.change for one in change(best)])}. {_price(best)}"
+    return f"{told} Repeat it with --seeds 5 before choosing." if best["seeds"] == 1 else told
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Aim:
     """Something that remedies try to lower, before and after, and whether it moved (−1, 0, 1)."""
@@ -152,7 +179,7 @@ def _aims(row: Mapping[str, Any], groups: Sequence[str]) -> list[_Aim]:
     cells: list[tuple[str, str | None, Cell, float]] = [
         (words, None, measures[name]["all"], LEAST) for name, words in AIMS
     ]
-    cells += [("the norm slope", one, measures[SLOPE][one], LEAST_SLOPE / 2) for one in groups]
+    cells += [(SLOPES, one, measures[SLOPE][one], LEAST_SLOPE / 2) for one in groups]
     found = []
     for words, group, cell, least in cells:
         if cell["value"] is None or cell["difference"] is None:

@@ -144,7 +144,7 @@ def _spread(view: View, attribute: str, forest: Mapping[str, Any]) -> Block:
         title=title,
         charts=charts,
         read=f"each tick is a labeler, whose name is not shown; {_READ['criterion']}, and "
-        f"{_READ['separation']}. Ticks of one group that lie apart from another’s mean that most "
+        f"{_READ['separation']}. Ticks of one group away from another’s mean that most "
         "labelers treat the two differently; a wide spread, that labelers differ.",
         legend=[
             {"shape": "tick", "colour": QUIET, "text": "A labeler"},

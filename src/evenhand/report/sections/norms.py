@@ -235,7 +235,7 @@ def _trend(one: Mapping[str, Any]) -> Block:
         f"is rewarded where {group} is common and punished where it is rare: ρ near 1.",
         legend=[
             {"shape": "circle", "colour": OUTSIDE, "text": "Interval leaves out 0"},
-            {"shape": "square", "colour": PLAIN, "text": "Cannot be told from 0"},
+            {"shape": "square", "colour": PLAIN, "text": "Interval holds 0"},
         ],
         numbers=table(
             f"Rank correlation of the score with the norm of {group}, among {group}",

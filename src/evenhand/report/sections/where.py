@@ -100,7 +100,7 @@ def _truth_that_errs(view: View, lens: str, attribute: str, measures: Sequence[s
             charts=charts,
             rows=every,
             read="the recorded truth is not always right. The second mark is the estimate behind "
-            "a truth that errs as often as was stated; where the two lie apart, label error alone "
+            "a truth that errs as often as was stated; where the two differ, label error alone "
             "makes that much of the difference.",
         )
     ]
