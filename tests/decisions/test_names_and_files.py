@@ -10,7 +10,7 @@ import pytest
 
 import evenhand as eh
 from evenhand.decisions.csv_text import START, look_through, read_head
-from evenhand.decisions.read import unreadable
+from evenhand.decisions.read import open_table, unreadable
 from evenhand.errors import DataError, UsageError
 
 TABLE = {"y": [0, 1] * 100, "d": [0, 1, 1, 0] * 50, "g": ["f", "m"] * 100}
@@ -202,3 +202,12 @@ def test_a_csv_file_with_an_index_that_has_no_name(tmp_path: Path, engine: str) 
     assert decisions.columns == ["column1", "y", "d", "sex"]
     tally = decisions.count(decisions.roles.attributes[0])
     assert tally.dense(["group"], "n").tolist() == [80, 40]
+
+
+def test_json_lines_keep_the_order_of_their_columns(tmp_path: Path) -> None:
+    names = ["id", *(f"score:{i}" for i in range(40)), "text"]
+    frame = pl.DataFrame({name: [0.5, 0.25] for name in names})
+    frame.write_ndjson(tmp_path / "t.jsonl")
+    (tmp_path / "t.jsonl.gz").write_bytes(gzip.compress((tmp_path / "t.jsonl").read_bytes()))
+    for name in ("t.jsonl", "t.jsonl.gz"):
+        assert open_table(tmp_path / name).frame.collect_schema().names() == names

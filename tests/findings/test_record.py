@@ -17,6 +17,7 @@ from evenhand.files import write_text, writing
 from evenhand.lenses.rows import COLUMNS
 from evenhand.report.formats import as_junit, as_markdown
 from evenhand.report.page import as_page, summarise
+from evenhand.simulate.labelers import LabelerGroup, simulate_labelers
 from evenhand.simulate.moderation import moderation
 
 
@@ -288,3 +289,25 @@ def test_tallies_are_saved_and_read(tmp_path: Path, audit: eh.Audit) -> None:
         "Tallies of different things cannot be merged: ['decision', 'group', 'truth'] with sums "
         "['n'], and ['truth'] with sums ['n']."
     )
+
+
+def test_records_of_labelers_are_read_back_and_stand_beside_the_models(tmp_path: Path) -> None:
+    groups = {
+        name: LabelerGroup(prevalence=0.3, separation=1.5, criterion=bar)
+        for name, bar in (("female", 0.8), ("male", 0.8), ("nonbinary", 0.3))
+    }
+    labels = simulate_labelers(groups, labelers=12, items_each=120, seed=2).frame
+    roles = {"truth": "truth", "decision": "decision", "labeler": "labeler", "item": "item"}
+    people = eh.audit(labels, **roles, group="group")
+    posts = moderation(4000, seed=1).frame
+    model = eh.audit(posts, truth="violates", decision="removed", score="score", group="gender")
+    for name, audit in (("labels", people), ("model", model)):
+        write_text(tmp_path / f"{name}.json", audit.to_json())
+    read = eh.read_record(tmp_path / "labels.json")
+    assert read["details"]["labelers"]["attributes"][0]["splits"][0]["bar"]["low"] is not None
+    both = [tmp_path / "model.json", tmp_path / "labels.json"]
+    assert "The model and its labelers" in eh.render(*both, charts=False)
+    text = eh.render(*both, form="markdown")
+    assert "### The model and its labelers: " in text
+    assert "| group | rate | the model | its labelers |" in text
+    assert "What moved" not in text

@@ -1,5 +1,6 @@
 """How findings speak: whole sentences, by kind of row, by verdict, with and without words."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from evenhand.findings.sentences.costs import say_costs, say_labeler_costs, say_undefined
 from evenhand.findings.sentences.labelers import parts_in_words, standard_in_words
 from evenhand.findings.sentences.rows import say_row
-from evenhand.findings.sentences.steps import next_step
+from evenhand.findings.sentences.steps import next_step, source_of
 from evenhand.findings.sentences.words import Words
 from evenhand.lenses.rows import COLUMNS
 
@@ -1247,6 +1248,37 @@ def test_what_to_do_next(lens: str) -> None:
     assert next_step(finding, THREE[0], POSTS, DETAILS) == STEPS[lens]
     for verdict in (IN, OPEN, "not assessed"):
         assert next_step(finding | {"verdict": verdict}, THREE[0], POSTS, DETAILS) == ""
+
+
+def test_what_to_do_counts_the_decisions_between_a_gap_and_its_limit() -> None:
+    finding = {"verdict": OUT, "layer": "implementation", "lens": "statistical"}
+    # 10 points of 400 decisions over a limit of 5: (0.10 − 0.05) × 400 = 20, from 4 to 36.
+    gap = {
+        "measure": "selection_rate_gap",
+        "attribute": "gender",
+        "group": "female",
+        "reference": "male",
+        "class": "1",
+        "stratum": None,
+        "value": 0.10,
+        "n": 400,
+        "family_low": 0.06,
+        "family_high": 0.14,
+        "limit_low": -0.05,
+        "limit_high": 0.05,
+    }
+    said = next_step(finding, gap, POSTS)
+    assert said.startswith(
+        "To keep what was agreed, about 20 (4 to 36) of the 400 decisions on posts by women would "
+        "have to come out otherwise. Look first whether the groups differ in what decisions should "
+        "depend on, and compare within it (--stratum). "
+    )
+    down = gap | {"value": -0.10, "family_low": -0.14, "family_high": -0.06}
+    assert next_step(finding, down, POSTS)[:70] == said[:70]
+    heard = replace(POSTS, heard=frozenset({source_of(gap)}))
+    assert next_step(finding, gap, heard).endswith("would have to come out otherwise.")
+    rates = gap | {"measure": "false_positive_rate_gap"}
+    assert "on posts by women that do not break the rules would" in next_step(finding, rates, POSTS)
 
 
 def test_what_to_do_without_a_number_or_a_group() -> None:

@@ -770,14 +770,15 @@ def test_audit_says_what_the_words_do():
         "whose truth is not 'nurse' get decision 'nurse' 27.0 points more often than rewritten as "
         "men (24.9 to 29.0)."
     )
+    # That words change answers is said once.
     assert told[1].startswith(
-        "Changing nothing but the gendered words changes the answer: rewritten as women, texts "
+        "Rewritten as women, texts "
         "whose truth is 'surgeon' get decision 'surgeon' 41.9 points less often than rewritten as "
         "men ("
     )
     # How often a class is decided goes after what happens in error.
     assert told[2].startswith(
-        "Changing nothing but the gendered words changes the answer: rewritten as women, texts get "
+        "Rewritten as women, texts get "
         "decision 'surgeon' 31.6 points less often than rewritten as men ("
     )
     assert result.data["lenses"]["counterfactual"] is None

@@ -420,7 +420,8 @@ def watching_story(folder: Path, *, seed: int, step: Step) -> Story:
     made = moderation_weeks(seed=seed)
     write_table(made.frame, folder / "weeks.parquet")
     # What things are called, and the one limit that is watched.
-    limit = "[limits]\nfalse_negative_rate_gap = 0.05\n"
+    limit = "[limits]\nfalse_negative_rate_gap = 0.05\n\n"
+    limit += '[implementation]\nowner = "the model team"\n'
     write_text(folder / "watch.toml", CHARTER.partition("[[catalogue]]")[0] + limit)
     store = folder / "store"
     shutil.rmtree(store, ignore_errors=True)

@@ -26,7 +26,7 @@ LABEL_ROLES = ("truth", "decision", "stratum", "labeler", "item", "cluster")
 DUCKDB_TEXTS = ("UUID", "TIME_NS")
 WORDS = (nw.String, nw.Categorical, nw.Enum)
 # Different numbers of a group column: whole ones may be codes, fractions seldom are.
-MOST_CODES, MOST_FRACTIONS = 60, 20
+MOST_CODES, MOST_FRACTIONS = 52, 20
 # Scores and weights beyond this cannot be squared and added up.
 FARTHEST = 1e100
 
@@ -267,6 +267,16 @@ def are_amounts(values: Sequence[Any], kind: Any, distinct: int) -> bool:
         return distinct > MOST_FRACTIONS
     # A number of each row's own is a key, which is reported.
     return MOST_CODES < distinct < len(values)
+
+
+def holds_amounts(column: str, distinct: int, rows: int) -> DataError:
+    """The error of a group column whose numbers are amounts: they have to be cut at edges."""
+    return DataError(
+        f"group={column!r} holds amounts, {distinct:,} different ones among the first "
+        f"{rows:,} rows, and each would be a group of its own. Cut them at a few edges first, as "
+        "pandas.cut does, or audit by it as a stratum (--stratum, --stratum-edges 18,30,65). "
+        "Codes are groups when they are words."
+    )
 
 
 def too_many(column: str, most: int, seen: str) -> DataError:

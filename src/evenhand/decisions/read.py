@@ -1,5 +1,6 @@
 """Files and frames of every kind, opened lazily as one Narwhals frame."""
 
+import json
 import logging
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -24,6 +25,7 @@ from evenhand.stats.estimate import FloatArray
 ENGINES = ("polars", "duckdb", "spark")
 # What DuckDB makes of texts in JSON by itself, where others leave them as they are.
 FOUND_IN_TEXT = {"DATE", "TIMESTAMP", "TIMESTAMP_NS", "TIME", "UUID", "JSON"}
+_LONGEST_LINE = 1 << 20
 Frame = nw.LazyFrame[Any]
 
 
@@ -250,10 +252,23 @@ def _open_polars(paths: list[str], kind: str, _: Any) -> Any:
     if any(path.endswith(".gz") for path in paths):
         import gzip
 
-        return pl.concat(
-            [pl.read_ndjson(gzip.decompress(Path(p).read_bytes())).lazy() for p in paths]
-        )
-    return pl.scan_ndjson(paths, infer_schema_length=10_000)
+        texts = [gzip.decompress(Path(p).read_bytes()) for p in paths]
+        first = texts[0].partition(b"\n")[0]
+        return _as_written(pl.concat([pl.read_ndjson(text).lazy() for text in texts]), first)
+    with open(paths[0], "rb") as opened:
+        first = opened.readline(_LONGEST_LINE)
+    return _as_written(pl.scan_ndjson(paths, infer_schema_length=10_000), first)
+
+
+def _as_written(frame: Any, line: bytes) -> Any:
+    """Columns as the first line of JSON Lines has them: Polars finds them in any order."""
+    try:
+        written = json.loads(line)
+    except ValueError:
+        return frame
+    names = frame.collect_schema().names()
+    known = [name for name in written if name in set(names)] if isinstance(written, dict) else []
+    return frame.select(*known, *sorted(set(names) - set(known))) if known else frame
 
 
 def _duckdb() -> Any:

@@ -18,6 +18,7 @@ from evenhand.decisions.columns import (
     check_size,
     check_types,
     has_truth_class,
+    holds_amounts,
     is_named,
     label_columns,
     number_columns,
@@ -503,15 +504,11 @@ and 0.9. For a 75% cut write threshold=0.75.
             # A value in every row names rows, and no groups of them.
             ids = distinct == len(head[column])
             most = MOST_NUMBERS if ids else self._most_groups(column)
-            if distinct > most and column != stratum:
+            amounts = column != stratum and are_amounts(head[column], self.schema[column], distinct)
+            if distinct > most and column != stratum and not amounts:
                 raise too_many(column, most, seen)
-            if column != stratum and are_amounts(head[column], self.schema[column], distinct):
-                raise DataError(
-                    f"group={column!r} holds amounts, {distinct:,} different ones among the first "
-                    f"{len(head[column]):,} rows, and each would be a group of its own. Cut them "
-                    "at a few edges first, as pandas.cut does, or audit by it as a stratum "
-                    "(--stratum, --stratum-edges 18,30,65). Codes are groups when they are words."
-                )
+            if amounts:
+                raise holds_amounts(column, distinct, len(head[column]))
             if distinct > MOST_STRATA and column == stratum:
                 raise DataError(
                     f"stratum={column!r} has more than {MOST_STRATA:,} values ({seen}). Cut "

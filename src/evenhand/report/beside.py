@@ -20,6 +20,7 @@ from evenhand.report.blocks import (
     share,
     value_text,
 )
+from evenhand.report.formats import in_markdown
 from evenhand.report.labels import short
 from evenhand.report.palette import SERIES, SERIES_SHAPES
 from evenhand.report.view import View
@@ -77,6 +78,30 @@ class Beside:
             return f"Only the labelers lie outside what was agreed, for {short(outside[1][0])}"
         return "The model and its labelers, group by group"
 
+    def to_markdown(self) -> str:
+        """Both sides as a table, group by group, and what was found of the labelers."""
+        lines = [f"### The model and its labelers: {in_markdown(self.heading())}", ""]
+        for pair in self.attributes:
+            lines += self._table(pair)
+        found = [one for one in self.labelers.findings if one["verdict"] != "not assessed"]
+        lines += [f"- {in_markdown(one.get('line') or one['sentence'])}" for one in found]
+        return "\n".join(lines) + "\n"
+
+    def _table(self, pair: tuple[str, str]) -> list[str]:
+        rows = []
+        for measure, *lenses in _SHARED:
+            sides = [
+                {row["group"]: row for row in view.whole(lens, measure, attribute=name)}
+                for view, lens, name in zip((self.model, self.labelers), lenses, pair)
+            ]
+            for group in [name for name in sides[0] if name in sides[1]][:MOST_GROUPS]:
+                both = [f"{_said(side[group])} {interval_text(side[group])}" for side in sides]
+                rows.append([short(group), look_up(measure).label, *both])
+        if not rows:
+            return []
+        cells = [["group", "rate", *(name.lower() for name in NAMES)], ["---"] * 4, *rows]
+        return [*(f"| {' | '.join(map(in_markdown, line))} |" for line in cells), ""]
+
     def _outside(self, view: View) -> list[str]:
         lenses = ("labelers",) if view is self.labelers else ("thresholds", "statistical")
         rows = [row for row in view.rows if row["lens"] in lenses and row["labeler"] is None]
@@ -110,6 +135,10 @@ class Beside:
             numbers=numbers_table(held, caption=title, most=60),
             csv_text=rows_csv(held),
         )
+
+
+def _said(row: Row) -> str:
+    return share(row["value"]) if row["value"] is not None else value_text(row)
 
 
 def labelers_beside(view: View, others: Sequence[View]) -> Beside | None:

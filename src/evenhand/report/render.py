@@ -16,6 +16,7 @@ from evenhand.findings.run import Audit
 from evenhand.lenses.rows import Rows
 from evenhand.remedies.ledger.document import Ledger
 from evenhand.remedies.ledger.files import DOCUMENT, read_ledger
+from evenhand.report.beside import labelers_beside
 from evenhand.report.compare import compare_records
 from evenhand.report.cyclonedx import as_cyclonedx
 from evenhand.report.figures import write_figures
@@ -29,7 +30,7 @@ from evenhand.report.formats import (
 from evenhand.report.ll144 import as_ll144_csv, as_ll144_page
 from evenhand.report.page import as_page
 from evenhand.report.table import as_people_csv
-from evenhand.report.view import whole
+from evenhand.report.view import View, whole
 
 ENDINGS = {".html": "page", ".md": "markdown", ".json": "json", ".csv": "csv", ".xml": "junit"}
 FORMS = (*ENDINGS.values(), "card", "cyclonedx", "github", "ll144")
@@ -172,6 +173,9 @@ def _text(sources: _Sources, form: str, *, path: str | Path | None, charts: bool
     if form == "card":
         return _card(as_card_section(record), path)
     if form == "markdown" and sources.earlier:
+        beside = labelers_beside(View.of(record), [View.of(whole(one)) for one in sources.earlier])
+        if beside is not None:
+            return f"{as_markdown(beside.model.record)}\n{beside.to_markdown()}"
         compared = compare_records(*sources.earlier, sources.record)
         return f"{as_markdown(record)}\n{compared.to_markdown()}"
     makers = {"markdown": as_markdown, "junit": as_junit, "cyclonedx": as_cyclonedx}

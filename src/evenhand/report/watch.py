@@ -10,7 +10,9 @@ from xml.etree import ElementTree
 from evenhand.errors import UsageError
 from evenhand.files import check_writable, write_text
 from evenhand.files.documents import sealed
+from evenhand.findings.find import LAYER
 from evenhand.findings.sentences.rows import row_sentence
+from evenhand.findings.sentences.steps import whose_words
 from evenhand.findings.sentences.words import Words
 from evenhand.lenses.measures import CATALOGUE
 from evenhand.report.page import POLICY, _environment
@@ -87,7 +89,7 @@ def as_watch_text(document: Document) -> str:
     lines = [f"{document['tag']}: {document['headline']}"]
     alarms = _open(document)
     if alarms:
-        lines += [f"  {alarms[0]['detail']}", f"  {alarms[0]['next']}"]
+        lines += [f"  {alarms[0]['detail']}", f"  {alarms[0]['next']} {_owner(document)}"]
     for alarm in alarms[1:4]:
         lines.append(f"· Alarm {alarm['id']} ({alarm['detector']}): {alarm['headline']}")
     if len(alarms) > 4:
@@ -229,8 +231,9 @@ def _page(document: Document) -> dict[str, Any]:
 
 
 def _owner(document: Document) -> str:
-    owner = ((document["charter"] or {}).get("implementation") or {}).get("owner")
-    return f"Implementation: {owner}." if owner else ""
+    """Whose an open alarm is: the charter's owner, or else who is to be asked."""
+    layers = (document["charter"] or {}).get("layers") or {}
+    return whose_words(LAYER, (layers.get(LAYER) or {}).get("owner"))
 
 
 def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:

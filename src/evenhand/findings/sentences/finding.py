@@ -27,7 +27,7 @@ from evenhand.findings.sentences.policy import say_policy
 from evenhand.findings.sentences.rates import place
 from evenhand.findings.sentences.rows import say_row
 from evenhand.findings.sentences.steps import next_step, source_of
-from evenhand.findings.sentences.texts import swapped_words
+from evenhand.findings.sentences.texts import SWAPPED, swapped_words
 from evenhand.findings.sentences.words import Said, Words
 from evenhand.lenses.measures import distance
 from evenhand.lenses.rows import Row
@@ -88,6 +88,8 @@ def _told(finding: Plain, rows: Places) -> set[str]:
     told = {term} if term else set()
     if finding["lens"] == "statistical" and finding["verdict"] == OUTSIDE and finding["numbers"]:
         told.add(source_of(rows[finding["numbers"][0]]))
+    if finding["lens"] == "counterfactual" and finding["rows"]:
+        told.add(SWAPPED)
     return told
 
 

@@ -19,6 +19,8 @@ from evenhand.lenses.rows import Row
 from evenhand.speech import decimals, opening, percent, points
 
 _GENDERED = ("gender", "sex")
+# Said once: that the words of a group change answers.
+SWAPPED = "swapped words"
 _ONE = {"women": "woman", "men": "man"}
 
 
@@ -71,7 +73,11 @@ def say_swap(row: Row, words: Words, given: Sequence[Row] = ()) -> Said | None:
             f"anything from {gap_range(*pair, places)} fits when {things} are rewritten as {own} "
             f"instead of {other}{ending({**row, 'verdict': ''})}"
         )
-    return _said(row, words, headline, told)
+    said = _said(row, words, headline, told)
+    if headline == changes and SWAPPED in words.heard:
+        # That words alone change answers was said: what they change is enough.
+        return replace(said, line=opening(f"{place(row, words)}{told}"))
+    return said
 
 
 def _say_flips(row: Row, words: Words, changes: str) -> Said:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from evenhand.findings.sentences.words import words
-from evenhand.lenses.measures import look_up
+from evenhand.lenses.measures import look_up, surely_apart
 from evenhand.lenses.rows import Row
 from evenhand.report.blocks import (
     Block,
@@ -32,8 +32,8 @@ HEADLINES = (
     "accuracy_gap",
 )
 _OFTENER = {
-    "true_positive_rate": "where the truth is the class, the group is decided so",
-    "false_positive_rate": "where the truth is another, the group is decided so",
+    "true_positive_rate": "cases of the group whose truth is the class are decided so",
+    "false_positive_rate": "cases of the group whose truth is another are decided so",
     "selection_rate": "the group is decided so",
     "accuracy": "decisions on the group are right",
 }
@@ -52,7 +52,7 @@ def gaps_section(view: View) -> dict[str, Any] | None:
         blocks += _figures(view, attribute)
     blocks += _spread(view)
     blocks += _impact(view)
-    heading = found[0]["heading"] if found else "No gap between groups is told"
+    heading = found[0]["heading"] if found else "There is no gap between groups to show"
     return section(
         "gaps",
         kicker="Gaps by group and class",
@@ -81,6 +81,12 @@ def _figures(view: View, attribute: str) -> list[Block]:
     return leading + ([folded(f"More gaps by {short(attribute)}", rest)] if rest else [])
 
 
+def _unproven(rows: Sequence[Row]) -> str:
+    """That no finding is made of these gaps: nothing is proven, or only on few cases."""
+    few = [row for row in rows if row["value"] is not None and surely_apart(row)]
+    return "proven only where cases are few" if few else "the data prove none"
+
+
 def _figure(view: View, attribute: str, measure: str, rows: Sequence[Row]) -> Block:
     classes = {row["class"] for row in rows}
     groups = {row["group"] for row in rows}
@@ -100,7 +106,7 @@ def _figure(view: View, attribute: str, measure: str, rows: Sequence[Row]) -> Bl
     title = (
         found[0]["heading"]
         if found
-        else f"{kind} {words(rate)} by {short(attribute)}: the data prove none"
+        else f"{kind} {words(rate)} by {short(attribute)}: {_unproven(rows)}"
     )
     return forest_figure(
         f"{slug(measure)}-{slug(attribute)}",

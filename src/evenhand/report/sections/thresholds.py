@@ -299,7 +299,7 @@ def _cost_title(groups: Sequence[Mapping[str, Any]]) -> str | None:
     )
     if dearest is None or not dearest["present"]["extra_low"] > 0:
         return None
-    return f"At the present threshold {short(dearest['group'])} costs more than it need"
+    return f"The present threshold of {short(dearest['group'])} costs more than it needs to"
 
 
 def _window(points: list[dict[str, Any]], axis: str, around: float) -> list[float] | None:

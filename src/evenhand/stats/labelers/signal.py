@@ -281,6 +281,10 @@ def _reasons(
     return found
 
 
+def _few(count: float, what: str) -> str:
+    return f"only {count:g} {what}{'' if count == 1 else 's'}; read the interval, not the value"
+
+
 def _flags(
     h: FloatArray, m: FloatArray, f: FloatArray, r: FloatArray, separation: FloatArray
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.object_]]:
@@ -292,9 +296,9 @@ def _flags(
         elif separation[at] == 0:
             flags.append("labels carry no information: the implied threshold is the prevalence")
         if h[at] + m[at] > 0 and m[at] < FEWEST_ERRORS:
-            flags.append(f"only {m[at]:g} false negatives; read the interval, not the value")
+            flags.append(_few(float(m[at]), "false negative"))
         if f[at] + r[at] > 0 and f[at] < FEWEST_ERRORS:
-            flags.append(f"only {f[at]:g} false positives; read the interval, not the value")
+            flags.append(_few(float(f[at]), "false positive"))
         found[at] = tuple(flags)
     return found
 
