@@ -158,7 +158,7 @@ def parts_in_words(rows: Sequence[Row], words: Words, *, total: bool = True) -> 
     """Which part of an unequal weight comes from what, from the explaining rows; `total` first.
 
     Examples:
-        >>> shared = {"class": "1", "group": "f", "reference": "m", "method": "", "attribute": "s"}
+        >>> shared = {"class": "1", "group": "f", "reference": "m", "attribute": "s"}
         >>> ends = {RATIO: (0.8, 1.3), CRITERION: (0.4, 0.8), SEPARATION: (-0.2, 0.4)}
         >>> ends |= {PREVALENCE: (1.0, 1.2), BAR: (-1.4, -0.8), SKILL: (-0.1, 0.1)}
         >>> rows = [
@@ -168,7 +168,7 @@ def parts_in_words(rows: Sequence[Row], words: Words, *, total: bool = True) -> 
         By parts: 3.0 times (2.7 to 3.3) by how common cases whose truth is '1' are, 0.33 times \
 (0.25 to 0.45) by the bar and 1.0 times (0.90 to 1.1) by skill.
     """
-    if len(rows) < len(_ASKED) or unjudged_reason(rows[0]["method"]) is not None:
+    if len(rows) < len(_ASKED) or rows[0].get("unjudged") is not None:
         return ""
     ratio, _, _, *parts = rows[: len(_ASKED)]
     prevalence, bar, skill = (f"{_factor(part['value'])} times{_span(part)}" for part in parts)
