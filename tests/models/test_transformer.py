@@ -7,32 +7,22 @@ from evenhand.models.predictor import load_predictor
 from evenhand.models.transformer import TransformerPredictor, model_folder
 
 TEXTS = ["she cuts", "he cares for the ward", "", "cuts " * 100]
-WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "she", "he", "cuts", "cares", "for", "the", "ward"]
+WORDS = ["she", "he", "cuts", "cares", "for", "the", "ward"]
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory):
-    """A BERT of two layers with random weights, saved as users save theirs."""
-    torch = pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    folder = tmp_path_factory.mktemp("tiny")
-    (folder / "words.txt").write_text("\n".join(WORDS))
-    tokenizer = transformers.BertTokenizerFast(vocab={w: i for i, w in enumerate(WORDS)})
+def tiny(tmp_path_factory, make_bert):
+    """A small BERT with random weights and a head of three classes."""
+    import torch
+    import transformers
+
+    folder = make_bert(tmp_path_factory.mktemp("tiny"), WORDS)
     torch.manual_seed(0)
-    config = transformers.BertConfig(
-        vocab_size=len(WORDS),
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=32,
-        num_labels=3,
-        id2label={0: "nurse", 1: "surgeon", 2: "teacher"},
-    )
-    model = transformers.BertForSequenceClassification(config).eval()
+    names = {0: "nurse", 1: "surgeon", 2: "teacher"}
+    load = transformers.BertForSequenceClassification.from_pretrained
+    model = load(folder, num_labels=3, id2label=names).eval()
     model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder, model, tokenizer
+    return folder, model, transformers.AutoTokenizer.from_pretrained(folder)
 
 
 @pytest.mark.heavy

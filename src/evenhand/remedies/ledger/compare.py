@@ -305,15 +305,26 @@ def trained_together(extras: Iterable[str | None]) -> Iterator[None]:
 
     Libraries are imported: two threads that import one can break it. Linear algebra runs on one
     thread: more round differently, and two pools hinder each other. Filters of warnings belong to
-    the process: a thread that leaves its own takes away another's.
+    the process: a thread that leaves its own takes away another's. So does torch's number of
+    threads, which is set back here and by none of them.
     """
-    for extra in {*extras} - {None}:
-        import_module(str(extra))
-    with _one_thread_each(), warnings.catch_warnings():
+    libraries = {str(extra): import_module(str(extra)) for extra in {*extras} - {None}}
+    with _one_thread_each(), _kept_threads(libraries.get("torch")), warnings.catch_warnings():
         # A fit that has spent its steps is near enough.
         warnings.filterwarnings("ignore", message=".*settled.*")
         ignore_changes_of_others()
         yield
+
+
+@contextmanager
+def _kept_threads(torch: Any) -> Iterator[None]:
+    """Torch's number of threads as it was, whatever is set meanwhile."""
+    before = torch.get_num_threads() if torch is not None else 0
+    try:
+        yield
+    finally:
+        if torch is not None:
+            torch.set_num_threads(before)
 
 
 def _one_thread_each() -> AbstractContextManager[Any]:

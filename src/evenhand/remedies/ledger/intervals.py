@@ -112,11 +112,11 @@ def row_variances(
     found: dict[Key, float] = {}
     for name, statistic in _decided(texts).items():
         gap = statistic(own, weights) - statistic(baseline, weights)
-        found[name, EVERYBODY] = float(np.nanvar(gap, ddof=1))
+        found[name, EVERYBODY] = _variance(gap)
     for name, statistic in _signed(texts).items():
         gaps = statistic(own, weights) - statistic(baseline, weights)
         for k, group in enumerate(rows.others):
-            found[name, group] = float(np.nanvar(gaps[:, k], ddof=1))
+            found[name, group] = _variance(gaps[:, k])
     for end, norms in (
         ("", texts.norms.first),
         ("_irrelevant", texts.norms.irrelevant),
@@ -126,8 +126,19 @@ def row_variances(
             trends = _trends(texts, own, baseline, group, norms[group], rng, draws)
             for name, gap in trends.items():
                 if f"{name}{end}" in MEASURES:
-                    found[f"{name}{end}", group] = float(np.nanvar(gap, ddof=1))
+                    found[f"{name}{end}", group] = _variance(gap)
     return found
+
+
+def _variance(draws: FloatArray) -> float:
+    """Variance of the draws that have a value; NaN where fewer than two have one.
+
+    Examples:
+        >>> _variance(np.array([1.0, 3.0, np.nan])), _variance(np.array([np.nan, 1.0]))
+        (2.0, nan)
+    """
+    known = draws[np.isfinite(draws)]
+    return float(known.var(ddof=1)) if known.size > 1 else float("nan")
 
 
 def _decided(texts: "LedgerTexts") -> dict[str, Statistic]:

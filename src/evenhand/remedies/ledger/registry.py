@@ -1,7 +1,6 @@
 """The remedies a ledger can compare: when each acts, what it needs, and how it is trained."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -114,8 +113,8 @@ def _cocl(task: Task) -> Fitted:
 
 def _adversarial(task: Task) -> Fitted:
     """Rate, weight and epochs by the budget on validation rows, from the baseline's weights."""
-    with _one_torch_thread():
-        found = tune_adversary(*_dense(task), **_against(task))
+    _one_torch_thread()
+    found = tune_adversary(*_dense(task), **_against(task))
     chosen = {
         "learning_rate": found.chosen.learning_rate,
         "adversary_weight": found.chosen.adversary_weight,
@@ -130,8 +129,8 @@ def _adversaries(task: Task) -> Fitted:
     """One adversary a class; of two classes that is the one adversary there is."""
     if len(task.texts.rows.classes) == 2:
         return _adversarial(task)
-    with _one_torch_thread():
-        model, tuned = tune_adversaries(*_dense(task), **_against(task))
+    _one_torch_thread()
+    model, tuned = tune_adversaries(*_dense(task), **_against(task))
     moved = sum(each.chosen.epoch > 0 for each in tuned)
     chosen = {"classes_moved": moved, "tried": sum(len(each.trials) for each in tuned)}
     return Fitted(model=model, chosen=chosen)
@@ -162,19 +161,17 @@ def _against(task: Task) -> dict[str, Any]:
     }
 
 
-@contextmanager
-def _one_torch_thread() -> Iterator[None]:
-    """Torch on one thread: its steps here are small, and threads that wait for each other slow."""
+def _one_torch_thread() -> None:
+    """Torch on one thread: its steps here are small, and threads that wait for each other slow.
+
+    The number belongs to the process, and another fit may be running: `trained_together` sets it
+    back when all are done.
+    """
     try:
         import torch
     except ImportError:
         raise MissingExtra("torch", "Adversarial training") from None
-    before = torch.get_num_threads()
     torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _paired(task: Task) -> Fitted:
