@@ -16,6 +16,7 @@ from evenhand.remedies.adversarial import (
     tune_adversary,
 )
 from evenhand.remedies.cells import training_cells
+from evenhand.remedies.ledger.compare import trained_together
 
 
 def trial(epoch, accuracy, gap):
@@ -149,3 +150,16 @@ def test_an_adversary_for_each_class_lowers_its_gap_within_the_budget():
     cells = training_cells(held_truth, group=held_group)
     gaps = [probability_gap(m.predict_proba(held), cells=cells) for m in (base, model)]
     assert gaps[1] < gaps[0]
+
+
+@pytest.mark.heavy
+def test_torchs_threads_are_set_back_when_all_are_done():
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        with trained_together(["torch"]):
+            torch.set_num_threads(1)  # as an adversary does, and leaves it: another may be training
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)

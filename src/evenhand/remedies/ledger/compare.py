@@ -309,7 +309,7 @@ def trained_together(extras: Iterable[str | None]) -> Iterator[None]:
     threads, which is set back here and by none of them.
     """
     libraries = {str(extra): import_module(str(extra)) for extra in {*extras} - {None}}
-    with _one_thread_each(), _kept_threads(libraries.get("torch")), warnings.catch_warnings():
+    with _kept_threads(libraries.get("torch")), _one_thread_each(), warnings.catch_warnings():
         # A fit that has spent its steps is near enough.
         warnings.filterwarnings("ignore", message=".*settled.*")
         ignore_changes_of_others()
