@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 _WRAPPER = """
 import json, re, time
@@ -19,6 +20,24 @@ for _ in range({repeats}):
 status = open("/proc/self/status").read()
 peak = int(re.search("VmHWM:[^0-9]*([0-9]+)", status)[1]) / 1024
 print("RESULT", json.dumps({{"seconds": min(seconds), "cpu": min(cpu), "peak_mb": peak}}))
+"""
+
+
+_PROFILER = """
+import cProfile, json, pstats, time
+{setup}
+{body}
+profile = cProfile.Profile(time.process_time)
+profile.enable()
+{body}
+profile.disable()
+stats = pstats.Stats(profile)
+found = {{}}
+for (file, _, name), (_, _, _, cumulative, _) in stats.stats.items():
+    if "evenhand" in file and not name.startswith("<"):
+        where = file.split("evenhand/")[-1] + " " + name
+        found[where] = max(found.get(where, 0), cumulative)
+print("RESULT", json.dumps({{"total": stats.total_tt, "parts": found}}))
 """
 
 
@@ -37,7 +56,19 @@ def alone(setup: str, body: str, repeats: int = 3) -> dict[str, float]:
 
     CPU time is what ratios are taken of where the machine is shared: neighbours do not count.
     """
-    code = _WRAPPER.format(setup=setup, body=body, repeats=repeats)
+    return _result(_WRAPPER.format(setup=setup, body=body, repeats=repeats))
+
+
+def largest_parts(setup: str, body: str, *, shown: int = 8) -> list[str]:
+    """Where the CPU time of code goes: functions with what they call, as shares of the whole."""
+    found = _result(_PROFILER.format(setup=setup, body=body))
+    total = found["total"]
+    parts = sorted(found["parts"].items(), key=lambda part: -part[1])
+    apart = [(name, used / total) for name, used in parts if used < 0.6 * total]
+    return [f"`{name}` {share:.0%}" for name, share in apart[:shown]]
+
+
+def _result(code: str) -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=False
     )
