@@ -416,3 +416,23 @@ def test_scores_of_one_cluster_say_why_they_have_no_interval(table) -> None:
     assert {row["no_interval"] for row in curve if row["n"]} == {reason}
     assert {row["undefined"] for row in curve if row["n"]} == {None}
     assert {row["no_interval"] for row in curve if not row["n"]} <= {None}
+
+
+def test_scores_of_many_classes_are_read_in_four_collects(monkeypatch) -> None:
+    rng = np.random.default_rng(0)
+    classes = [f"c{k}" for k in range(6)]
+    columns = {f"score:{name}": rng.random(300) for name in classes}
+    frame = pl.DataFrame(
+        {"truth": rng.choice(classes, 300), "sex": rng.choice(["f", "m"], 300), **columns}
+    )
+    made, collect = [], pl.LazyFrame.collect
+
+    def counting(self, *args, **kwargs):
+        made.append(self)
+        return collect(self, *args, **kwargs)
+
+    # A look at the first rows, one at the numbers, the decisions, and all scores together.
+    monkeypatch.setattr(pl.LazyFrame, "collect", counting)
+    result = eh.audit(frame.lazy(), truth="truth", group="sex")
+    assert len(made) <= 4
+    assert len(result.rows.where(measure="auc")) == 2 * len(classes)

@@ -849,3 +849,41 @@ def test_the_page_prints_what_it_shows(capsys):
         else:
             shown.append(code)
     assert capsys.readouterr().out == "".join(shown)
+
+
+def test_families_of_many_groups_are_those_of_few_drawn_another_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(3)
+    rows, groups = 24_000, 12
+    score, group = rng.random(rows), rng.integers(0, groups, rows)
+    truth = (rng.random(rows) < expit(6 * (score - 0.5))).astype(int)
+    table = pl.DataFrame({"s": score, "y": truth, "g": [f"g{i:02}" for i in group]})
+    decisions = Decisions(table, truth="y", score="s", threshold=0.5, group="g")
+
+    def widths() -> dict[str, np.ndarray]:
+        rows = thresholds.measure(decisions, Options()).rows
+        found = {}
+        for measure in ("implied_threshold", "implied_threshold_gap", "cost_ratio_ratio"):
+            mine = rows.where(measure=measure)
+            low, high = mine["family_low"].astype(float), mine["family_high"].astype(float)
+            found[measure] = np.log(high / low) if "ratio" in measure else high - low
+        return found
+
+    drawn = widths()
+    monkeypatch.setattr("evenhand.lenses.thresholds.rows.MOST_PAIRED", 2)
+    known = widths()
+    for measure, width in drawn.items():
+        assert width.size >= groups - 1
+        # 4,000 draws tell a quantile to about 2 %; Šidák's needs none.
+        np.testing.assert_allclose(known[measure], width, rtol=0.03)
+
+
+def test_a_prevalence_that_never_falls_needs_no_draws() -> None:
+    from evenhand.stats.calibration import monotonicity
+
+    score = np.repeat((np.arange(10) + 0.5) / 10, 100)
+    truth = np.concatenate([np.arange(100) < 10 * k for k in range(10)])
+    cells = score_histogram(score, truth=truth, threshold=0.5, bins=10)
+    found = monotonicity(cells, draws=0)
+    assert (found.drop, found.p) == (0.0, 1.0)

@@ -119,13 +119,15 @@ class Tally:
         sizes = [len(self.labels[key]) + 1 for key in self.codes]
         if float(np.prod(np.array(sizes, dtype=np.float64))) < 2**62:
             # One number for each cell sorts much faster than a row of them.
-            flat = np.zeros(len(self), dtype=np.int64)
-            for key, size in zip(self.codes, sizes, strict=True):
-                flat = flat * size + self.codes[key] + 1
-            steps = np.diff(flat)
-            if not steps.size or steps.min() >= 0:
+            flat = np.ones(len(self), dtype=np.int64)
+            for i, (key, size) in enumerate(zip(self.codes, sizes, strict=True)):
+                if i:
+                    flat *= size
+                    flat += 1
+                flat += self.codes[key]
+            if bool(np.all(flat[1:] >= flat[:-1])):
                 # In order already, as most tallies are: neighbours are added up.
-                first = np.flatnonzero(np.append(True, steps))
+                first = np.append(0, np.flatnonzero(flat[1:] != flat[:-1]) + 1)
                 places = np.unravel_index(flat[first], sizes)
                 return type(self)(
                     labels=self.labels,

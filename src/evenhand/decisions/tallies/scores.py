@@ -256,7 +256,8 @@ def grid_placements(tally: Tally, name: str, *, within: bool) -> Tally:
         found |= {"w": w, "w2": w2, "w4": sums["w4"], "wd": w * d, "wd2": w * d * d}
         found |= {"w2d": w2 * d, "w2d2": w2 * d * d}
     else:
-        found |= {"d": weight * d, "d2": weight * d * d}
+        placed = weight * d
+        found |= {"d": placed, "d2": placed * d}
     return _by_truth(entries.tally, truth, found, within)
 
 
