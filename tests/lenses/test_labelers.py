@@ -581,6 +581,23 @@ def test_response_times_are_read_by_ez_diffusion() -> None:
     assert "boundary_gap" in table["B"]["against"]
 
 
+def test_times_that_no_decision_takes_say_nothing_of_care() -> None:
+    # Half of group B's labels wait for hours: the closed form would need less than no time.
+    frame = simulate_labelers(labelers=6, items_each=200, seconds=True, seed=2).frame
+    waits = (pl.col("group") == "B") & (pl.int_range(pl.len()) % 2 == 0)
+    odd = frame.with_columns(seconds=pl.when(waits).then(9000.0).otherwise(pl.col("seconds")))
+    found = measured(odd, seconds="seconds", reference={"group": "A"})
+    said = [n for n in found.notes if n.startswith("B: seconds vary more than any time")]
+    assert said == [
+        "B: seconds vary more than any time to decide would, so nothing is said of care or speed. "
+        "Leave pauses out with longest_seconds."
+    ]
+    assert not any("EZ-diffusion" in n for n in found.notes)
+    tables = {t["group"]: t for t in found.details["attributes"][0]["times"]}
+    assert tables["B"]["boundary"] is None
+    assert not any("against" in table for table in tables.values())
+
+
 def test_very_long_times_are_warned_of_and_can_be_left_out() -> None:
     frame = simulate_labelers(labelers=6, items_each=100, seconds=True, seed=2).frame
     pause = pl.when(pl.int_range(pl.len()) < 5).then(4000.0).otherwise(pl.col("seconds"))

@@ -18,7 +18,7 @@ import evenhand as eh
 from evenhand.errors import DataError, UsageError
 from evenhand.models.corpus import BagOfWords, Corpus, pooled
 from evenhand.models.linear import LogisticClassifier
-from evenhand.models.norms.card import NormCard, area, quality_card
+from evenhand.models.norms.card import NormCard, area, quality_card, weighted_share
 from evenhand.models.norms.fit import (
     alpha_weights,
     fit_norm_scorer,
@@ -611,3 +611,11 @@ def test_28_irrelevant_scorers_take_less_than_15_times_one():
     assert len(scorers[True].by_class) == 28
     print(f"28 task-irrelevant scorers: {ratio:.1f} times one norm scorer")
     assert ratio < 15
+
+
+def test_all_right_under_any_weights_is_one() -> None:
+    for seed in range(200):
+        weights = np.random.default_rng(seed).gamma(1.0, size=245)
+        found = weighted_share(np.ones(245), weights, level=0.95)
+        assert found.value == pytest.approx(1.0)
+        assert found.high == pytest.approx(1.0)

@@ -258,6 +258,9 @@ def time_details(scope: Scope, tally: Tally) -> tuple[list[dict[str, Any]], list
     found, mean, variance = _diffusion(whole)
     with np.errstate(invalid="ignore"):
         ruled = variance > LONGEST_SPREAD * mean**2
+        # Deciding cannot take longer than all of it: such times are not those of deciding.
+        impossible = ~ruled & (found.non_decision_time < 0)
+    trusted = ~(ruled | impossible)
     tables, notes = [], []
     groups, place = scope.groups, scope.place
     for g, name in enumerate(groups):
@@ -274,14 +277,17 @@ def time_details(scope: Scope, tally: Tally) -> tuple[list[dict[str, Any]], list
             "boundary": number(found.boundary[g]),
             "non_decision_time": number(found.non_decision_time[g]),
         }
-        if ruled[g]:
+        if not trusted[g]:
             # Of such times neither care nor speed can be read.
             table |= {"drift": None, "boundary": None, "non_decision_time": None}
+            why = "a few very long times rule the spread of seconds"
+            if impossible[g]:
+                why = "seconds vary more than any time to decide would"
             notes.append(
-                f"{name}: a few very long times rule the spread of seconds, so nothing is said of "
-                "care or speed. Leave pauses out with longest_seconds."
+                f"{name}: {why}, so nothing is said of care or speed. Leave pauses out with "
+                "longest_seconds."
             )
-        elif place not in (None, g) and whole[place, 2] >= HIDDEN_UNDER and not ruled[place]:
+        elif place not in (None, g) and whole[place, 2] >= HIDDEN_UNDER and trusted[place]:
             table["against"], remarks = _against(scope, sums, g, place)
             notes += remarks
         tables.append(table)

@@ -356,9 +356,10 @@ def weighted_share(right: Any, weights: FloatArray, *, level: float) -> Estimate
     if not total:
         reason = "no class of the held-out rows has two groups"
         return Estimate.none(reason, level=level, n=0)
-    share = float(weights @ right) / total
+    # Sums in another order differ in the last digit: all right is 1 and never more.
+    share = min(float(weights @ right) / total, 1.0)
     n = total**2 / float(weights @ weights)
-    found = rate(share * n, n, level=level)
+    found = rate(min(share * n, n), n, level=level)
     return Estimate(value=share, low=found.low, high=found.high, level=level, n=round(n))
 
 
