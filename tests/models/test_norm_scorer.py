@@ -18,7 +18,7 @@ import evenhand as eh
 from evenhand.errors import DataError, UsageError
 from evenhand.models.corpus import BagOfWords, Corpus, pooled
 from evenhand.models.linear import LogisticClassifier
-from evenhand.models.norms.card import NormCard, area, quality_card, weighted_share
+from evenhand.models.norms.card import NormCard, area, quality_card, told, weighted_share
 from evenhand.models.norms.fit import (
     alpha_weights,
     fit_norm_scorer,
@@ -31,6 +31,7 @@ from evenhand.models.norms.relevance import Rule
 from evenhand.models.norms.scorer import NormScorer, load_norms, save_norms
 from evenhand.models.vectors import WordVectors
 from evenhand.simulate.biographies import Occupation, biographies
+from evenhand.stats.estimate import Estimate
 
 ORACLES = json.loads((Path(__file__).parents[1] / "oracles" / "oracles.json").read_text())
 SHARES = {"nurse": 0.8, "teacher": 0.65, "poet": 0.5, "lawyer": 0.4, "pilot": 0.3, "rapper": 0.2}
@@ -619,3 +620,8 @@ def test_all_right_under_any_weights_is_one() -> None:
         found = weighted_share(np.ones(245), weights, level=0.95)
         assert found.value == pytest.approx(1.0)
         assert found.high == pytest.approx(1.0)
+
+
+def test_numbers_that_are_none_go_into_a_document_as_none() -> None:
+    plain = told(Estimate(value=1.0, low=float("nan"), high=None, level=0.95, n=12))
+    assert (plain["value"], plain["low"], plain["high"], plain["n"]) == (1.0, None, None, 12)

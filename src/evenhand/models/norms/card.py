@@ -76,14 +76,14 @@ class NormCard:
             "name_words": dict(self.name_words),
             "cells": {name: dict(row) for name, row in self.cells.items()},
             "relevant": self.relevant,
-            "irrelevant_shares": dict(self.irrelevant_shares),
-            "irrelevant_use": dict(self.irrelevant_use),
+            "irrelevant_shares": _finite(self.irrelevant_shares),
+            "irrelevant_use": _finite(self.irrelevant_use),
             "irrelevant": {
                 name: {
                     "n": one.n,
                     "accuracy": told(one.accuracy),
                     "auc": {group: told(value) for group, value in one.auc.items()},
-                    "deviation": dict(one.deviation),
+                    "deviation": _finite(one.deviation),
                     "ratings": told(one.ratings) if one.ratings else None,
                 }
                 for name, one in self.irrelevant.items()
@@ -102,7 +102,10 @@ class NormCard:
         lines += [f"  accuracy, weighted    {self.accuracy_weighted}"]
         lines += [f"  AUC of {name:<15}{value}" for name, value in self.auc.items()]
         intercept, slope = self.calibration
-        lines += [f"  calibration           intercept {intercept:.2f}, slope {slope:.2f}"]
+        line = f"intercept {intercept:.2f}, slope {slope:.2f}"
+        if not np.isfinite(self.calibration).all():
+            line = "undefined: the scorer tells the groups apart without a mistake"
+        lines += [f"  calibration           {line}"]
         lines += self._irrelevant_lines()
         if self.removed:
             shown = ", ".join(f"{word} {n:,}" for word, n in self.removed.items() if n)
@@ -350,6 +353,11 @@ def strongest_words(
     return found
 
 
+def _finite(numbers: Mapping[str, float]) -> dict[str, float | None]:
+    """Numbers for a document, which has none for a ratio of nothing."""
+    return {name: finite(value) for name, value in numbers.items()}
+
+
 def weighted_share(right: Any, weights: FloatArray, *, level: float) -> Estimate:
     """Share of hits under the training weights, with Wilson's interval at Kish's number of rows."""
     total = float(weights.sum())
@@ -376,10 +384,11 @@ def calibration(score: FloatArray, hit: Any, weights: FloatArray) -> tuple[float
 
 
 def told(estimate: Estimate) -> dict[str, Any]:
-    """An estimate as plain values."""
+    """An estimate as plain values; an end that the data do not give is none."""
+    ends = {name: getattr(estimate, name) for name in ("value", "low", "high")}
     return {
-        name: getattr(estimate, name)
-        for name in ("value", "low", "high", "level", "n", "undefined")
+        **{name: None if end is None else finite(end) for name, end in ends.items()},
+        **{name: getattr(estimate, name) for name in ("level", "n", "undefined")},
     }
 
 
