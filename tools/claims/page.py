@@ -55,7 +55,8 @@ def _row(outcome: Outcome) -> str:
     wanted = f"≤ {_share(high)}" if low <= 0 else f"≥ {_share(low)}" if high >= 1 else None
     measured = f"{_share(outcome.rate)} ± {_share(outcome.error)}"
     cells = [
-        outcome.claim.measure,
+        # A stroke within a cell would end it.
+        outcome.claim.measure.replace("|", "\\|"),
         outcome.claim.setting,
         wanted or f"{_share(low)}–{_share(high)}",
         measured if outcome.repetitions else "–",
