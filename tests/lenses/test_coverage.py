@@ -15,6 +15,7 @@ import evenhand as eh
 from evenhand.decisions.tally import Tally
 from evenhand.lenses.rows import Rows
 from evenhand.lenses.scope import Scope
+from evenhand.lenses.statistical.clusters import Clusters
 from evenhand.lenses.statistical.compare import Noise, comparison_rows, rate_rows
 from evenhand.lenses.statistical.confusion import confusion, prepare
 from evenhand.lenses.statistical.lens import pairings
@@ -148,7 +149,8 @@ def test_clusters_cover() -> None:
         strata=table.strata, reference="a", rule="given", level=0.95, seed=0,
     )  # fmt: skip
     covered = {}
-    for kind, clusters in (("naive", None), ("clustered", prepare(tally, roles)[0])):
+    by_cluster = Clusters(prepare(tally, roles)[0], table)
+    for kind, clusters in (("naive", None), ("clustered", by_cluster)):
         rates = group_rates(table, "selection_rate", clusters=clusters)
         pairing = next(iter(pairings(scope, table, "selection_rate", rates)))
         gaps, _ = comparison_rows(scope, "selection_rate", pairing, Noise(table, scope))

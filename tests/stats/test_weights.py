@@ -13,6 +13,7 @@ from scipy.stats import t as student
 
 from evenhand.stats import weights
 from evenhand.stats.estimate import critical
+from evenhand.stats.rest import rest_of_groups
 
 ORACLES = json.loads((Path(__file__).parents[1] / "oracles" / "oracles.json").read_text())
 Z = critical(0.95)
@@ -183,3 +184,48 @@ def test_covariance_of_gaps_equals_refitting_a_regression() -> None:
         y, np.ones(rows), cell=group, cluster=cluster + 100 * group, reference=[0, 0]
     )
     assert apart[1] == 0
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("many", [30, 20_000])
+def test_the_rest_of_every_group_is_that_of_its_pairs_alone(weighted, nested, many):
+    # Each group's rest counted on its own, as one more cell beside the group's. Few clusters are
+    # looked at one by one, of many only moments.
+    rng = np.random.default_rng(2)
+    shape = (2, 3, 2)
+    cells = int(np.prod(shape))
+    pairs = sorted(
+        {
+            (int(c), int(k))
+            for c, k in zip(rng.integers(0, cells, 7 * many), rng.integers(0, many, 7 * many))
+        }
+    )
+    cell, cluster = np.array(pairs).T
+    if nested:
+        cluster = cluster * 3 + cell // 2 % 3
+    weight = rng.uniform(0.5, 3, cell.size) if weighted else rng.integers(1, 9, cell.size) * 1.0
+    hits = np.floor(weight * rng.random(cell.size) * 4) / 4
+    squares = weight**2
+    rest, shared = rest_of_groups(
+        hits, weight, cell=cell, cluster=cluster, squares=squares, shape=shape
+    )
+    stratum, group, place = np.unravel_index(cell, shape)
+    for one in range(3):
+        whose = stratum * 2 + place + np.where(group == one, 0, 4)
+        rows = {"hit_weight": hits, "weight": weight, "cell": whose, "cluster": cluster}
+        expected = weights.clustered_rate(**rows, cells=8, squares=squares)
+        both = weights.clustered_covariance(**rows, reference=np.tile(np.arange(4, 8), 2))
+        for name in ("value", "variance", "n", "clusters", "n_clusters"):
+            found = getattr(rest, name).reshape(shape)[:, one].reshape(-1)
+            assert found == pytest.approx(getattr(expected, name)[4:], rel=1e-12, nan_ok=True), name
+        assert shared.reshape(shape)[:, one].reshape(-1) == pytest.approx(both[:4], abs=1e-15)
+
+
+def test_a_group_without_any_other_has_no_rest():
+    rest, _ = rest_of_groups(
+        [1.0, 2.0], [2.0, 3.0], cell=[0, 0], cluster=[0, 1], squares=None, shape=(1, 2, 1)
+    )
+    assert np.isnan(rest.value[0])
+    assert np.isnan(rest.variance[0])
+    assert rest.value[1] == pytest.approx(3 / 5)

@@ -100,19 +100,27 @@ def ordered(labels: Iterable[str]) -> list[str]:
         ['9', '10', 'a', 'b', 'nan']
     """
 
-    def key(text: str) -> tuple[int, float, str]:
-        # Most words are seen to be none by their first letter; of numbers only NaN and infinity
-        # begin with one.
-        if text[:1].isalpha() and text[0] not in "nNiI":
-            return 1, 0.0, text
+    named = list(labels)
+    if all(map(_begins_a_word, {text[:1] for text in named})):
+        return sorted(named)
+    words: list[str] = []
+    numbers: list[tuple[float, str]] = []
+    for text in named:
         try:
-            number = float(text)
+            number = nan if _begins_a_word(text[:1]) else float(text)
         except ValueError:
             number = nan
         # A word that reads as NaN is neither before nor after any number.
-        return (1, 0.0, text) if isnan(number) else (0, number, text)
+        if isnan(number):
+            words.append(text)
+        else:
+            numbers.append((number, text))
+    return [text for _, text in sorted(numbers)] + sorted(words)
 
-    return sorted(labels, key=key)
+
+def _begins_a_word(letter: str) -> bool:
+    """Whether no number begins so: of those only NaN and infinity begin with a letter."""
+    return letter.isalpha() and letter not in "nNiI"
 
 
 def spellings(label: str) -> list[str]:

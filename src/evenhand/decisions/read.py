@@ -16,8 +16,9 @@ import numpy as np
 
 from evenhand.decisions.csv_files import CsvTable, as_kinds, csv_table
 from evenhand.decisions.elsewhere import is_address, is_database, open_addresses, open_database
-from evenhand.decisions.labels import label
+from evenhand.decisions.labels import label, ordered
 from evenhand.decisions.paths import Files, find_files
+from evenhand.decisions.tally import Codes, encode
 from evenhand.errors import DataError, EvenhandError, MissingExtra, UsageError, nearest
 from evenhand.speech import without_secrets
 from evenhand.stats.estimate import FloatArray
@@ -144,13 +145,34 @@ def collect_together(frames: Sequence[Frame], *, engine: str) -> list[nw.DataFra
     return [nw.from_native(table, eager_only=True) for table in found]
 
 
-def key_values(column: nw.Series[Any]) -> Any:
-    """The values of a key: whole numbers as an array, others as a list, None where missing."""
+def key_codes(column: nw.Series[Any]) -> tuple[tuple[str, ...], Codes]:
+    """Labels of a key in order, and for each value the place of its label; -1 where missing."""
+    kind = column.dtype
+    if kind in (nw.String, nw.Categorical, nw.Enum):
+        return _word_codes(column)
+    if kind == nw.Boolean:
+        column = column.cast(nw.Int8)
     # NumPy has no whole numbers of 128 bits.
-    fits = column.dtype.is_integer() and column.dtype not in (nw.Int128, nw.UInt128)
-    if fits and not column.null_count():
-        return np.asarray(column.to_numpy())
-    return column.to_list()
+    if not column.dtype.is_integer() or column.dtype in (nw.Int128, nw.UInt128):
+        return encode(column.to_list())
+    lacking = column.is_null()
+    if not lacking.any():
+        return encode(np.asarray(column.to_numpy()))
+    there = np.asarray(~lacking.to_numpy())
+    labels, places = encode(np.asarray(column.drop_nulls().to_numpy()))
+    codes = np.full(len(column), -1, dtype=np.int64)
+    codes[there] = places
+    return labels, codes
+
+
+def _word_codes(column: nw.Series[Any]) -> tuple[tuple[str, ...], Codes]:
+    """The same of words: hashed where they lie, none of them becomes an object but its label."""
+    import polars as pl
+
+    words = column.to_polars().cast(pl.String)
+    labels = ordered(words.drop_nulls().unique().to_list())
+    places = words.cast(pl.Enum(labels)).to_physical()
+    return tuple(labels), places.cast(pl.Int64).fill_null(-1).to_numpy()
 
 
 def number_values(column: nw.Series[Any]) -> FloatArray:

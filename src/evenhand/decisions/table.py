@@ -31,7 +31,7 @@ from evenhand.decisions.read import (
     Frame,
     collect_together,
     engine_faults,
-    key_values,
+    key_codes,
     number_values,
     open_table,
     unreadable,
@@ -46,6 +46,7 @@ from evenhand.decisions.roles import (
 )
 from evenhand.decisions.tally import Tally
 from evenhand.errors import DataError, EvenhandError, UsageError
+from evenhand.stats.weights import distinct
 
 if TYPE_CHECKING:
     from evenhand.decisions.tallies.sets import Tallies
@@ -277,12 +278,11 @@ and 0.9. For a 75% cut write threshold=0.75.
 
     def _tally(self, question: "Question", table: Any) -> Tally:
         names = {"n": "n", **{k: f"sum:{k}" for k in question.sums}}
-        tally = Tally.of(
-            {k: key_values(table[f"key:{k}"]) for k in question.keys},
+        tally = Tally.coded(
+            {k: key_codes(table[f"key:{k}"]) for k in question.keys},
             {k: number_values(table[name]) for k, name in names.items()},
         )
-        attribute = question.attribute
-        return tally if attribute is None else self.name_groups(tally, attribute)
+        return self.name_groups(tally, question.attribute) if question.attribute else tally
 
     def collect(self, frame: Frame) -> dict[str, list[Any]]:
         """The columns of a small lazy frame as lists, whatever engine computes them."""
@@ -369,7 +369,7 @@ and 0.9. For a 75% cut write threshold=0.75.
         # Rows are many and groups are few: names are joined once per group.
         sizes = [len(tally.labels[part]) + 1 for part in parts]
         flat = np.ravel_multi_index([tally.codes[part] + 1 for part in parts], sizes)
-        cells, place = np.unique(flat, return_inverse=True)
+        cells, place = distinct(flat)
         names: list[list[str | None]] = []
         for part, codes in zip(parts, np.unravel_index(cells, sizes)):
             labels = [*tally.labels[part], MISSING if self.roles.missing == "group" else None]
@@ -386,7 +386,7 @@ and 0.9. For a 75% cut write threshold=0.75.
         return Tally(
             labels={"group": keys.labels["group"], **{k: tally.labels[k] for k in rest}},
             codes={
-                "group": keys.codes["group"][place.reshape(-1)],
+                "group": keys.codes["group"][place],
                 **{k: tally.codes[k] for k in rest},
             },
             sums=tally.sums,

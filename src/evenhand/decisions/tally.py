@@ -50,6 +50,19 @@ class Tally:
         columns = {name: np.asarray(values, dtype=np.float64) for name, values in sums.items()}
         return cls(labels=labels, codes=codes, sums=columns)
 
+    @classmethod
+    def coded(
+        cls,
+        keys: Mapping[str, tuple[tuple[str, ...], Codes]],
+        sums: Mapping[str, FloatArray],
+    ) -> Self:
+        """A tally from keys that are encoded already, each as its labels and their places."""
+        return cls(
+            labels={name: labels for name, (labels, _) in keys.items()},
+            codes={name: codes for name, (_, codes) in keys.items()},
+            sums=dict(sums),
+        )
+
     def __len__(self) -> int:
         return len(next(iter(self.sums.values())))
 

@@ -254,8 +254,8 @@ def size_of(moments: QuadraticMoments, *, z: ArrayLike) -> Size:
     known = np.isfinite(total) & (trace > 0)
     t, v = np.where(known, total, 1.0), np.where(known, trace, 1.0)
     w, a = np.where(known, squared, 1.0), np.where(known, along, 1.0)
-    low = _size_limit(t, v, w, a, score=q)
-    high = _size_limit(np.maximum(t, v), v, w, a, score=-q)
+    parts = (np.stack([each] * 2) for each in (v, w, a))
+    low, high = _size_limit(np.stack([t, np.maximum(t, v)]), *parts, score=np.stack([q, -q]))
     with np.errstate(all="ignore"):
         members = moments.members
         return Size(
@@ -289,14 +289,14 @@ def _size_limit(
             return np.asarray(score - np.clip(ndtri(np.where(far, gamma, near)), -_FAR, _FAR))
 
     nothing = np.zeros_like(total)
-    beyond = np.sqrt(total) + (np.abs(score) + 1) * np.sqrt(along)
+    at_zero = fallen(nothing) >= 0
+    beyond = np.where(at_zero, 0.0, np.sqrt(total) + (np.abs(score) + 1) * np.sqrt(along))
     for _ in range(60):
         short = fallen(beyond) <= 0
-        if not short.any():
+        if not (short & ~at_zero).any():
             break
         beyond = np.where(short, 2 * beyond, beyond)
-    found = bisect(fallen, nothing, beyond)
-    return np.where(fallen(nothing) >= 0, 0.0, found)
+    return bisect(fallen, nothing, beyond)
 
 
 def implied_moments(
@@ -512,12 +512,14 @@ def tukey(level: float, *, groups: int) -> float:
     grid = np.linspace(-9.0, 9.0, 3001)
     density = np.exp(-(grid**2) / 2) / np.sqrt(2 * np.pi) * (grid[1] - grid[0])
     below = ndtr(grid)
-    low, high = 0.0, 20.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        inside = groups * np.sum(density * (ndtr(grid + middle) - below) ** (groups - 1))
-        low, high = (middle, high) if inside < level else (low, middle)
-    return (low + high) / 2 / float(np.sqrt(2))
+
+    def inside(width: FloatArray) -> FloatArray:
+        reach = (ndtr(grid + width[:, None]) - below) ** (groups - 1)
+        # Counted in tails, or else a level close to 1 would seem reached before it is.
+        return np.asarray((groups * (density * reach).sum(-1) - level) / (1 - level))
+
+    found = bisect(inside, np.zeros(1), np.full(1, 20.0), guess=np.full(1, 4.0))
+    return float(found[0]) / float(np.sqrt(2))
 
 
 def _largest_gap(

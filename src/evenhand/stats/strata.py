@@ -226,10 +226,17 @@ def _score_interval(
 
     def rejected(candidate: FloatArray) -> FloatArray:
         variance = _variance(k1, n1, k2, n2, weight=weight, gap=candidate)
-        return np.asarray((value - candidate) ** 2 - critical**2 * variance)
+        excess = np.abs(value - candidate)
+        # How many errors it lies beyond z: near linear, so that secants find the limit at once.
+        with np.errstate(all="ignore"):
+            score = np.minimum(excess / np.sqrt(variance), 1e9)
+        return np.asarray(np.where(excess == 0, 0.0, score) - critical)
 
     ends = np.stack([-np.ones_like(value), np.ones_like(value)])
-    low, high = bisect(rejected, np.stack([value, value]), ends)
+    # The limits if the variance were everywhere what it is at the gap itself: a start close by.
+    error = np.sqrt(_variance(k1, n1, k2, n2, weight=weight, gap=value))
+    guess = np.clip(value + ends * critical * error, -1.0, 1.0)
+    low, high = bisect(rejected, np.stack([value, value]), ends, guess=guess)
     return low, high
 
 

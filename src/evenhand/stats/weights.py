@@ -129,17 +129,17 @@ def clustered_rate(
         >>> float(rate.design_effect[0].round(3))
         3.125
     """
-    parts = _sum_pairs(hit_weight, weight, cell=cell, cluster=cluster)
+    parts = sum_pairs(hit_weight, weight, cell=cell, cluster=cluster)
     own_squares = weight if squares is None else squares
-    row_squares = _add_up(np.asarray(own_squares, np.float64), np.asarray(cell, np.int64), cells)
-    total = _add_up(parts.weight, parts.cell, cells)
-    clusters = _add_up((parts.weight > 0).astype(np.float64), parts.cell, cells)
+    row_squares = add_up(np.asarray(own_squares, np.float64), np.asarray(cell, np.int64), cells)
+    total = add_up(parts.weight, parts.cell, cells)
+    clusters = add_up((parts.weight > 0).astype(np.float64), parts.cell, cells)
     with np.errstate(all="ignore"):
-        value = _add_up(parts.hits, parts.cell, cells) / total
+        value = add_up(parts.hits, parts.cell, cells) / total
         change = parts.change(value, total)
-        inner = _add_up(change**2, parts.cell, cells)
+        inner = add_up(change**2, parts.cell, cells)
         variance = np.where(clusters >= 2, inner * (clusters - 1) / clusters, np.nan)
-        size2 = _add_up(parts.weight**2, parts.cell, cells)
+        size2 = add_up(parts.weight**2, parts.cell, cells)
         return ClusteredRate(
             value=value,
             variance=variance,
@@ -167,20 +167,20 @@ def clustered_covariance(
         ...                      reference=[1, 1]).round(4).tolist()
         [0.0625, 0.0625]
     """
-    parts = _sum_pairs(hit_weight, weight, cell=cell, cluster=cluster)
+    parts = sum_pairs(hit_weight, weight, cell=cell, cluster=cluster)
     compared = np.asarray(reference, dtype=np.int64)
     cells = len(compared)
-    total = _add_up(parts.weight, parts.cell, cells)
-    clusters = _add_up((parts.weight > 0).astype(np.float64), parts.cell, cells)
+    total = add_up(parts.weight, parts.cell, cells)
+    clusters = add_up((parts.weight > 0).astype(np.float64), parts.cell, cells)
     with np.errstate(all="ignore"):
-        value = _add_up(parts.hits, parts.cell, cells) / total
+        value = add_up(parts.hits, parts.cell, cells) / total
         change = parts.change(value, total)
         factor = np.sqrt((clusters - 1) / clusters)
         wanted = compared[parts.cell] * parts.width + parts.cluster
         at = np.searchsorted(parts.key, wanted)
         at = np.minimum(at, len(parts.key) - 1)
         other = np.where(parts.key[at] == wanted, change[at], 0.0)
-        inner = _add_up(change * other, parts.cell, cells)
+        inner = add_up(change * other, parts.cell, cells)
         return np.asarray(inner * factor * factor[compared])
 
 
@@ -206,12 +206,12 @@ def group_covariance(
     """
     from scipy import sparse
 
-    parts = _sum_pairs(hit_weight, weight, cell=cell, cluster=cluster)
+    parts = sum_pairs(hit_weight, weight, cell=cell, cluster=cluster)
     cells = int(np.prod(shape))
-    total = _add_up(parts.weight, parts.cell, cells)
-    clusters = _add_up((parts.weight > 0).astype(np.float64), parts.cell, cells)
+    total = add_up(parts.weight, parts.cell, cells)
+    clusters = add_up((parts.weight > 0).astype(np.float64), parts.cell, cells)
     with np.errstate(all="ignore"):
-        value = _add_up(parts.hits, parts.cell, cells) / total
+        value = add_up(parts.hits, parts.cell, cells) / total
         factor = np.where(clusters >= 2, np.sqrt((clusters - 1) / clusters), np.nan)
         change = parts.change(value, total)
     groups = shape[axis]
@@ -221,12 +221,16 @@ def group_covariance(
     block[place] = np.arange(len(place))[:, None]
     member[place] = np.arange(groups)
     column = block[parts.cell] * parts.width + parts.cluster
-    moved = sparse.csr_array(
-        (change, (parts.cell, column)), shape=(cells, len(place) * parts.width)
-    )
-    product = (moved @ moved.T).tocoo()
     inner = np.zeros((len(place), groups, groups))
-    inner[block[product.row], member[product.row], member[product.col]] = product.data
+    if np.bincount(column, minlength=1).max() <= 1:
+        # Every cluster is of one group, as schools are of one town: no two groups share any.
+        inner[block, member, member] = add_up(change**2, parts.cell, cells)
+    else:
+        moved = sparse.csr_array(
+            (change, (parts.cell, column)), shape=(cells, len(place) * parts.width)
+        )
+        product = (moved @ moved.T).tocoo()
+        inner[block[product.row], member[product.row], member[product.col]] = product.data
     scale = factor[place]
     outer = tuple(size for i, size in enumerate(shape) if i != axis % len(shape))
     covariance = inner * scale[:, :, None] * scale[:, None, :]
@@ -258,7 +262,7 @@ def class_gap_covariance(
     """
     from scipy import sparse
 
-    parts = _sum_pairs(hit_weight, weight, cell=cell, cluster=cluster)
+    parts = sum_pairs(hit_weight, weight, cell=cell, cluster=cluster)
     strata, groups, classes = shape
     size = (strata * groups * classes, parts.width)
     hits, mass = (
@@ -392,7 +396,7 @@ def _side(weight: FloatArray, squares: FloatArray, mean_weight: FloatArray) -> F
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Pairs:
+class ClusterPairs:
     """One row for each (cell, cluster), sorted by key = cell · width + cluster."""
 
     hits: FloatArray
@@ -408,23 +412,26 @@ class _Pairs:
         return np.asarray((self.hits - value[self.cell] * self.weight) / left)
 
 
-def _sum_pairs(
+def sum_pairs(
     hit_weight: ArrayLike, weight: ArrayLike, *, cell: ArrayLike, cluster: ArrayLike
-) -> _Pairs:
+) -> ClusterPairs:
+    """Rows added up to one for each (cell, cluster), in order."""
     cells, clusters = np.asarray(cell, np.int64), np.asarray(cluster, np.int64)
     hits, weights = np.asarray(hit_weight, np.float64), np.asarray(weight, np.float64)
     width = int(clusters.max(initial=0)) + 1
     key = cells * width + clusters
-    if np.any(np.diff(key) <= 0):
+    if np.any(key[1:] <= key[:-1]):
         key, inverse = distinct(key)
-        hits = _add_up(hits, inverse, len(key))
-        weights = _add_up(weights, inverse, len(key))
-    return _Pairs(
-        hits=hits, weight=weights, cell=key // width, cluster=key % width, key=key, width=width
+        hits = add_up(hits, inverse, len(key))
+        weights = add_up(weights, inverse, len(key))
+        cells, clusters = np.divmod(key, width)
+    return ClusterPairs(
+        hits=hits, weight=weights, cell=cells, cluster=clusters, key=key, width=width
     )
 
 
-def _add_up(values: FloatArray, index: NDArray[np.int64], size: int) -> FloatArray:
+def add_up(values: FloatArray, index: NDArray[np.int64], size: int) -> FloatArray:
+    """Sums of values by whole numbers under `size`."""
     return np.asarray(np.bincount(index, values, minlength=size), dtype=np.float64)
 
 

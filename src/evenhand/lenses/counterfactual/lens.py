@@ -20,6 +20,7 @@ from evenhand.lenses.counterfactual.rows import flip_rows, gap_rows, rate_gaps, 
 from evenhand.lenses.measures import COUNTERFACTUAL_RATES, look_up
 from evenhand.lenses.rows import LensResult, Options, Rows, exclusions
 from evenhand.lenses.scope import HIDDEN_UNDER, UNTOLD_UNDER, Scope, rule_name
+from evenhand.lenses.statistical.clusters import Clusters
 from evenhand.lenses.statistical.compare import Noise, Pairing, comparison_rows
 from evenhand.lenses.statistical.confusion import confusion, prepare
 from evenhand.lenses.statistical.rates import group_rates
@@ -205,7 +206,7 @@ def statistical_gaps(
     """The statistical lens's own gaps for every pair of values that occur as groups."""
     counted = _as_decided(tally, table, roles)
     cells = confusion(counted, roles)
-    clusters = prepare(counted, roles)[0] if "cluster" in counted.labels else None
+    clusters = Clusters(prepare(counted, roles)[0], cells) if "cluster" in counted.labels else None
     scope = Scope(
         lens="statistical",
         attribute=attribute.name,

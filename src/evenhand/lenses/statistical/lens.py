@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from evenhand.decisions.counts import count_attributes
 from evenhand.decisions.labels import MISSING, OVERALL, REST
 from evenhand.decisions.roles import Attribute, Roles
 from evenhand.decisions.table import Decisions
@@ -14,6 +15,7 @@ from evenhand.errors import DataError, UsageError, nearest
 from evenhand.lenses.measures import CATALOGUE, counted_rates
 from evenhand.lenses.rows import LensResult, Options, Rows, exclusions
 from evenhand.lenses.scope import Scope, choose_reference, rule_name
+from evenhand.lenses.statistical.clusters import Clusters
 from evenhand.lenses.statistical.compare import (
     Noise,
     Pairing,
@@ -68,15 +70,15 @@ def measure(decisions: Decisions, options: Options) -> LensResult:
     """Every rate, gap, ratio and summary of every attribute."""
     parts: list[Rows] = []
     notes: list[str] = []
-    tallies: list[Tally] = []
     details: dict[str, object] = {}
     units: dict[str, object] = {}
     excluded: dict[str, int] = {}
     scores = ScoreTallies(decisions, score_columns(decisions.roles))
-    for attribute in decisions.roles.attributes:
-        ruled = decisions.roles.rule is not None
-        tally = decisions.count(attribute, cluster=ruled and decisions.roles.together is not None)
-        tallies.append(tally)
+    ruled = decisions.roles.rule is not None
+    clustered = ruled and decisions.roles.together is not None
+    attributes = decisions.roles.attributes
+    tallies = count_attributes(decisions, attributes, cluster=clustered)
+    for attribute, tally in zip(attributes, tallies, strict=True):
         check_thresholds(tally, attribute, decisions.roles)
         excluded |= left_out(tally, attribute, decisions.roles)
         if ruled:
@@ -105,10 +107,11 @@ def independent_units(tally: Tally, roles: Roles) -> dict[str, object]:
     """How many clusters the rows of an attribute come from, and what they are."""
     codes = tally.codes
     used = codes["cluster"][(codes["cluster"] >= 0) & (codes["group"] >= 0)]
+    seen = np.bincount(used, minlength=1)
     return {
         "unit": "clusters" if roles.cluster else "labelers",
         "column": roles.together,
-        "count": len(np.unique(used)),
+        "count": int(np.count_nonzero(seen)),
     }
 
 
@@ -128,7 +131,7 @@ def measure_tally(
 ) -> tuple[list[Rows], list[str]]:
     """The rows of one attribute from its tally alone, and what is worth saying of them."""
     table = confusion(tally, roles)
-    clusters = prepare(tally, roles)[0] if "cluster" in tally.labels else None
+    clusters = Clusters(prepare(tally, roles)[0], table) if "cluster" in tally.labels else None
     if table.sums["n"].sum() == 0:
         raise DataError(
             f"Nothing is left to measure for group={attribute.name!r}: no row has both a group "

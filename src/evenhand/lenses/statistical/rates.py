@@ -7,16 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.decisions.tally import Tally
 from evenhand.lenses.measures import cells_of
-from evenhand.lenses.statistical.confusion import UNKNOWN, Confusion
+from evenhand.lenses.statistical.clusters import Clusters
+from evenhand.lenses.statistical.confusion import Confusion
 from evenhand.stats.estimate import FloatArray
+from evenhand.stats.rest import rest_of_groups
 from evenhand.stats.weights import (
-    ClusteredRate,
     class_gap_covariance,
     clustered_covariance,
     clustered_rate,
-    distinct,
     group_covariance,
     pair_certainty,
     weighted_rate,
@@ -118,7 +117,7 @@ def _surer(apart: FloatArray, shared: FloatArray) -> FloatArray:
     return np.where(np.isfinite(factor) & (factor > 0), factor, 1.0)
 
 
-def group_rates(table: Confusion, rate: str, *, clusters: Tally | None = None) -> GroupRates:
+def group_rates(table: Confusion, rate: str, *, clusters: Clusters | None = None) -> GroupRates:
     """A rate by (stratum, group, class), from counts, weights or clusters."""
     hits, cases = table.hits_and_cases(rate)
     if clusters is not None:
@@ -179,40 +178,22 @@ def rest_rates(table: Confusion, rate: str, *, of: GroupRates) -> GroupRates:
     """The rate of all other groups together, for every group."""
     if of.sums is None:
         return group_rates(rest_of(table), rate)
-    strata, groups, classes = shape = of.value.shape
-    found = [_rest_of_clusters(of, g) for g in range(groups)]
-    fields = ("value", "variance", "n", "clusters", "n_clusters")
-    together = ClusteredRate(
-        **{
-            name: np.stack([getattr(one, name).reshape(strata, classes) for one, _ in found], 1)
-            for name in fields
-        }
-    )
+    shape = of.value.shape
+    rest, shared = rest_of_groups(**of.sums, squares=of.squares, shape=shape)
+
+    def effective(z: FloatArray | float) -> tuple[FloatArray, FloatArray]:
+        hits, n = rest.effective(z=np.broadcast_to(z, shape).reshape(-1))
+        return hits.reshape(shape), n.reshape(shape)
+
     return GroupRates(
-        value=together.value,
+        value=rest.value.reshape(shape),
         cases=of.cases.sum(axis=1, keepdims=True) - of.cases,
         mass=of.mass.sum(axis=1, keepdims=True) - of.mass,
-        variance=together.variance,
-        effective=lambda z: together.effective(z=np.broadcast_to(z, shape)),
+        variance=rest.variance.reshape(shape),
+        effective=effective,
         kind="clustered",
-        shared=np.stack([one.reshape(strata, classes) for _, one in found], 1),
+        shared=shared.reshape(shape),
     )
-
-
-def _rest_of_clusters(of: GroupRates, group: int) -> tuple[ClusteredRate, FloatArray]:
-    """The rate of all groups but one, and what it shares with that one through clusters."""
-    assert of.sums is not None
-    strata, groups, classes = of.value.shape
-    stratum, member, place = np.unravel_index(of.sums["cell"], (strata, groups, classes))
-    cells = strata * classes
-    # The group's own cells first, then those of all others, in which clusters may recur.
-    cell = stratum * classes + place + np.where(member == group, 0, cells)
-    amounts = {name: of.sums[name] for name in ("hit_weight", "weight", "cluster")}
-    found = clustered_rate(**amounts, cell=cell, cells=2 * cells, squares=of.squares)
-    reference = np.tile(np.arange(cells, 2 * cells), 2)
-    shared = clustered_covariance(**amounts, cell=cell, reference=reference)
-    fields = ("value", "variance", "n", "clusters", "n_clusters")
-    return ClusteredRate(**{name: getattr(found, name)[cells:] for name in fields}), shared[:cells]
 
 
 def _plain(hits: FloatArray, cases: FloatArray) -> GroupRates:
@@ -229,13 +210,12 @@ def _plain(hits: FloatArray, cases: FloatArray) -> GroupRates:
     )
 
 
-def _clustered(table: Confusion, rate: str, cases: FloatArray, clusters: Tally) -> GroupRates:
-    parts = _cluster_sums(table, rate, clusters)
+def _clustered(table: Confusion, rate: str, cases: FloatArray, clusters: Clusters) -> GroupRates:
+    weight = weight_column(table.sums, rate)
+    parts = clusters.sums(rate, weight)
     squares = parts.pop("squares")
     found = clustered_rate(**parts, squares=squares, cells=cases.size)
     shape = cases.shape
-
-    weight = weight_column(table.sums, rate)
 
     def effective(z: FloatArray | float) -> tuple[FloatArray, FloatArray]:
         hits, n = found.effective(z=np.broadcast_to(z, shape).reshape(-1))
@@ -251,51 +231,3 @@ def _clustered(table: Confusion, rate: str, cases: FloatArray, clusters: Tally) 
         sums=parts,
         squares=squares,
     )
-
-
-def _cluster_sums(table: Confusion, rate: str, tally: Tally) -> dict[str, NDArray[Any]]:
-    """Hits and cases of every cluster in every (stratum, group, class)."""
-    weight = weight_column(tally.sums, rate) or "n"
-    squares = f"{weight}2" if weight != "n" else "n"
-    hit_mask, case_mask = (np.array(mask) for mask in cells_of(rate).masks)
-    codes = tally.codes
-    size = len(table.classes)
-    usable = (codes["group"] >= 0) & (codes["cluster"] >= 0)
-    pieces: list[tuple[FloatArray, ...]] = []
-    # The first pass counts every row into the whole table, the second into its own stratum.
-    for stratum in (np.zeros(len(tally), dtype=np.int64), codes["stratum"] + 1):
-        inside = usable & (stratum > 0) if stratum.any() else usable
-        cell = (stratum * len(table.groups) + codes["group"]) * size
-        for place, name in enumerate(table.classes):
-            state = np.where(codes["truth"] < 0, UNKNOWN, (codes["truth"] == place).astype(int))
-            for decided in (0, 1):
-                amount, own = (
-                    _decided(tally, kind, place, name)[decided] for kind in (weight, squares)
-                )
-                keep = inside & (case_mask[state, decided] > 0) & (amount > 0)
-                hits = amount * hit_mask[state, decided]
-                parts = (hits, amount, cell + place, codes["cluster"], own)
-                pieces.append(tuple(part[keep] for part in parts))
-        if len(table.strata) == 1:
-            break
-    hits, amount, cells, cluster, squared = (np.concatenate(part) for part in zip(*pieces))
-    # Summed once for each (cell, cluster), in order: everything that follows asks for that.
-    width = int(cluster.max(initial=0)) + 1
-    key, where = distinct(cells.astype(np.int64) * width + cluster)
-    sums = {"hit_weight": hits, "weight": amount, "squares": squared}
-    return {
-        **{name: np.bincount(where, part, minlength=key.size) for name, part in sums.items()},
-        "cell": key // width,
-        "cluster": key % width,
-    }
-
-
-def _decided(tally: Tally, kind: str, place: int, name: str) -> tuple[FloatArray, FloatArray]:
-    """A sum of each tally row split into what was not decided for a class and what was."""
-    amount = tally.sums[kind]
-    if "decision" in tally.codes:
-        decision = tally.codes["decision"]
-        return amount * ((decision >= 0) & (decision != place)), amount * (decision == place)
-    column = f"hit:{name}" if kind == "n" else f"hit:{name}:{kind}"
-    hit = tally.sums.get(column, np.zeros_like(amount))
-    return amount - hit, hit
