@@ -83,8 +83,8 @@ ANSWERS = {
         "what": "the higher the classifier scores men",
         "how much": "Rank correlation 0.92 over 27",
         "how sure": "0.74 to 0.99; at most 0.3 was agreed",
-        "what next": "Look at the words that carry it",
-        "whose job": "Implementation: engineers and label operations.",
+        "what next": "Of the remedies compared, start from residualise: it lowers the norm slope",
+        "whose job": "Implementation: the model team.",
     },
     "defendants": {
         "who": "group African-American",
@@ -99,7 +99,7 @@ ANSWERS = {
         "what": "whose truth is not '1' get decision '1' (a burden) twice as often",
         "how much": "points more (",
         "how sure": "; at most 5 was agreed",
-        "what next": "Look first where it comes from",
+        "what next": "To keep what was agreed, about 53 (3 to 104) of the 1,435 decisions on",
         "whose job": "Implementation: engineers and label operations.",
     },
 }
