@@ -3,6 +3,7 @@
 make simulate                        all claims, 2,000 repetitions (a fraction of them for audits)
 make simulate REPS=200               a quick look
 PYTHONPATH=tools python -m claims --only "impact ratio" --repetitions 500 --no-page
+PYTHONPATH=tools python -m claims --only looks:      rows of other claims stay as they are
 """
 
 import argparse
@@ -10,7 +11,7 @@ import sys
 from os import cpu_count
 
 from claims.claim import Outcome, registry, run
-from claims.page import PAGE, write
+from claims.page import PAGE, held, write
 
 
 def main() -> int:
@@ -32,8 +33,10 @@ def main() -> int:
         seed=asked.seed,
         progress=show,
     )
-    if not asked.no_page and not asked.only:
-        write(outcomes)
+    if not asked.no_page:
+        others = held([c for c in registry() if c not in claims]) if asked.only else []
+        by_name = {outcome.claim.name: outcome for outcome in [*others, *outcomes]}
+        write([by_name[c.name] for c in registry() if c.name in by_name])
         print(f"Written to {PAGE}.", file=sys.stderr)
     failing = sum(outcome.verdict in ("below", "above") for outcome in outcomes)
     if failing:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from claims.claim import Outcome
+from claims.claim import Claim, Outcome
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "how-sure.md"
 START, END = "<!-- claims: made by make simulate -->", "<!-- end of claims -->"
@@ -13,6 +13,8 @@ KINDS = {
     "error": "Errors: how often something is said that is not so",
     "settled": "Further units: how often they settle it, if the truth is as it looked",
     "found": "Planted differences: how often they are found",
+    "looks": "Watching: how often something is said over 52 weekly looks at which nothing changed",
+    "dated": "Watching: how soon a change is found, and whether its date is right",
 }
 # Beyond this share an interval could have been narrower.
 WIDE = 0.98
@@ -68,6 +70,23 @@ def _row(outcome: Outcome) -> str:
 
 def _share(value: float) -> str:
     return f"{value:.3f}".lstrip("0") if 0 < value < 1 else f"{value:g}"
+
+
+def held(claims: Sequence[Claim], page: Path = PAGE) -> list[Outcome]:
+    """What the page says of these claims already, for those that are not simulated again."""
+    rows = {}
+    for line in page.read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split(" | ")]
+        if line.startswith("| ") and len(cells) >= 5 and "±" in cells[3]:
+            rows[cells[0], cells[1]] = cells
+    found = []
+    for claim in claims:
+        cells = rows.get((claim.measure, claim.setting))
+        if cells:
+            count = int(cells[4].replace(",", ""))
+            rate = float(cells[3].split(" ±")[0])
+            found.append(Outcome(claim=claim, hits=rate * count, repetitions=count))
+    return found
 
 
 def write(outcomes: Sequence[Outcome], page: Path = PAGE) -> None:
