@@ -121,7 +121,7 @@ def test_a_judged_period_is_only_replaced_when_asked(tmp_path: Path, weeks: Week
     with pytest.raises(DataError, match=r"^2026-W05 was judged with 400 rows, and these 400 rows"):
         eh.watch(store, other)
     changed = eh.watch(store, other, replace=True)
-    assert "1 judged periods were replaced; the old ones are kept." in changed.document["notes"]
+    assert "One judged period was replaced; the old one is kept." in changed.document["notes"]
     with Store.open(store) as opened:
         assert opened.revisions() == 1
         assert len(opened.periods()) == 9

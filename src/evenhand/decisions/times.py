@@ -270,6 +270,7 @@ def _from_text(decisions: Decisions, column: str, tz: str | None) -> Frame:
         m=known.str.slice(5, 2).cast(nw.Int64),
         d=known.str.slice(8, 2).cast(nw.Int64),
     )
+    _refuse_no_day(decisions, frame, column)
     frame = _with_days(frame)
     if not counts["zoned"] and (tz is None or not counts["plain"]):
         return frame
@@ -282,6 +283,21 @@ def _from_text(decisions: Decisions, column: str, tz: str | None) -> Frame:
         away = digits.str.slice(1, 2).cast(nw.Int64) * 60 + digits.str.slice(3, 2).cast(nw.Int64)
         minutes = minutes - (away * east).fill_null(0)
     return _local(decisions, _steps(frame, t=minutes), tz)
+
+
+def _refuse_no_day(decisions: Decisions, frame: Frame, column: str) -> None:
+    """Refuse days that no month has, such as 30 February."""
+    y, m, d = (_step(name) for name in "ymd")
+    leap = (y % 4 == 0) & ((y % 100 != 0) | (y % 400 == 0))
+    short = (d == 31) & m.is_in([4, 6, 9, 11])
+    february = (m == 2) & ((d > 29) | ((d == 29) & ~leap))
+    wrong = frame.filter(short | february).select(nw.col(column))
+    found = decisions.collect(wrong.head(1))[column]
+    if found:
+        raise DataError(
+            f"time={column!r} has days that no month has, such as {label(found[0])!r}. "
+            "Correct them, or leave them empty."
+        )
 
 
 def _need_zone(column: str, zone: str, tz: str | None) -> None:

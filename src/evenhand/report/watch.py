@@ -1,8 +1,10 @@
 """A look at a store as a page, on the terminal, as Markdown and as test results."""
 
+import csv
 import json
 from collections.abc import Mapping, Sequence
 from html import escape
+from io import StringIO
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -16,18 +18,25 @@ from evenhand.findings.sentences.steps import whose_words
 from evenhand.findings.sentences.words import Words
 from evenhand.lenses.measures import CATALOGUE
 from evenhand.report.page import POLICY, _environment
-from evenhand.speech import opening, plural, printable
+from evenhand.report.watch_charts import (
+    PHONE,
+    SMALL,
+    WIDE,
+    Layout,
+    amount,
+    caption,
+    line_chart,
+    number,
+    units,
+    waterfall,
+)
+from evenhand.speech import as_cell, opening, plural, printable
 
 MARKS = {"outside": ("bad", "✕"), "cannot tell": ("untold", "?"), "within": ("good", "✓"),
          "not assessed": ("plain", "·")}  # fmt: skip
 FORMS = {".html": "page", ".md": "markdown", ".json": "json", ".xml": "junit"}
 # Small charts beyond this many are left to the record.
 MOST_CHARTS = 60
-_PARTS = {
-    "mix": "another mix", "rate": "rates within", "threshold": "threshold moved",
-    "scores": "scores moved", "calibration": "calibration moved", "prevalence": "prevalence",
-    "bar": "bar", "skill": "skill",
-}  # fmt: skip
 Document = Mapping[str, Any]
 
 
@@ -91,11 +100,13 @@ def as_watch_text(document: Document) -> str:
     if alarms:
         lines += [f"  {alarms[0]['detail']}", f"  {alarms[0]['next']} {_owner(document)}"]
     for alarm in alarms[1:4]:
-        lines.append(f"· Alarm {alarm['id']} ({alarm['detector']}): {alarm['headline']}")
+        same = _key(alarm) == _key(alarms[0])
+        said = _once(alarm, alarms[0]) if same else alarm["headline"]
+        lines.append(f"· Alarm {alarm['id']} ({alarm['detector']}): {said}")
     if len(alarms) > 4:
         lines.append(f"· {len(alarms) - 4} more alarms are open: evenhand alarms STORE")
     words = words_of(document)
-    lines += ["", f"On average over {len(document['periods'])} periods:"]
+    lines += ["", f"On average over {_judged(document)}:"]
     for row in document["results"][:12]:
         lines.append(f"  {MARKS[row['verdict']][1]} {row_sentence(row, words)}")
     if len(document["results"]) > 12:
@@ -106,14 +117,20 @@ def as_watch_text(document: Document) -> str:
     return "\n".join(printable(line) for line in lines)
 
 
+def _judged(document: Document) -> str:
+    """How many periods are judged together, in words."""
+    last = document["sequences"]
+    count = sum(p["judged"] and p["sequence"] == last for p in document["periods"])
+    return plural(count, document["data"].get("every") or "period")
+
+
 def as_watch_markdown(document: Document) -> str:
     """The headline, the alarms and every comparison as Markdown."""
     lines = [f"### Evenhand: {_plain(document['tag'])}", "", f"**{_plain(document['headline'])}**"]
     for alarm in _open(document):
-        lines.append(
-            f"- ✗ Alarm {alarm['id']} ({alarm['detector']}): {_plain(alarm['headline'])} "
-            f"{_plain(alarm['detail'])}"
-        )
+        same = alarm["headline"] == document["headline"]
+        said = alarm["detail"] if same else f"{alarm['headline']} {alarm['detail']}"
+        lines.append(f"- ✗ Alarm {alarm['id']} ({alarm['detector']}): {_plain(said)}")
     words = words_of(document)
     lines += ["", "| | so far |", "|---|---|"]
     for row in document["results"]:
@@ -192,7 +209,7 @@ def as_watch_page(document: Document) -> str:
 def as_watch_fragment(document: Document) -> str:
     """The headline and its chart for a notebook."""
     lead = _lead(document)
-    chart = line_chart(lead, document) if lead else ""
+    chart = _chart(lead, document, WIDE) if lead else ""
     return f"<p><strong>{escape(document['headline'])}</strong></p>{chart}"
 
 
@@ -207,18 +224,23 @@ def _page(document: Document) -> dict[str, Any]:
         "title": _title(document), "summary": document["summary"], "bad": bool(alarms),
         "tag_class": css, "mark": mark, "tag": document["tag"], "headline": document["headline"],
         "below": [first["detail"]] if first else [sentence[_key(lead)]] if lead else [],
-        "next": first["next"] if first else None,
+        "next": first["next"].partition("evenhand alarms")[0] if first else None,
+        "command": "".join(first["next"].partition("evenhand alarms")[1:]) if first else None,
         "whose": _owner(document) if first else "",
-        "chart": line_chart(lead, document) if lead else "",
+        "chart": _chart(lead, document, WIDE) if lead else "",
+        "phone": _chart(lead, document, PHONE) if lead else "",
         "every": document["data"].get("every") or "period",
+        "caption": caption(lead) if lead else "",
+        "shaded": any(not period["judged"] for period in document["periods"]),
         "numbers": _numbers(lead) if lead else [],
+        "csv": _series_csv(document["series"]),
         "why": _why(document), "movements": document["movements"],
         "others": [
-            {"title": _series_name(one, words), "chart": line_chart(one, document, small=True),
+            {"title": _series_name(one, words), "chart": _chart(one, document, SMALL),
              "text": sentence[_key(one)]}
             for one in others[:MOST_CHARTS]
         ],
-        "alarms": [_alarm_item(alarm) for alarm in document["alarms"]],
+        "alarms": [_alarm_item(alarm, first) for alarm in document["alarms"]],
         "notes": [
             *document["notes"],
             *([f"{plural(len(others) - MOST_CHARTS, 'more chart')} are left to the record."]
@@ -258,25 +280,54 @@ def _series_name(one: Mapping[str, Any], words: Words) -> str:
     return opening(f"{label}{what}, {who}")
 
 
+def _chart(one: Mapping[str, Any], document: Document, layout: Layout) -> str:
+    """The chart of a series, with the open alarm that is of it."""
+    alarm = next((a for a in _open(document) if _key(a) == _key(one)), None)
+    return line_chart(one, document, alarm, layout)
+
+
 def _numbers(one: Mapping[str, Any]) -> list[list[str]]:
+    unit = units(one["measure"])
     rows = zip(*(one[name] for name in ("periods", "gap", "value", "low", "high", "n")))
     return [
-        [name, _points(gap), _points(value), f"{_points(low)} to {_points(high)}", f"{n:,.0f}"]
+        [name, number(gap, unit), number(value, unit),
+         f"{number(low, unit)} to {number(high, unit)}", f"{n:,.0f}"]
         for name, gap, value, low, high, n in rows
-    ]
+    ]  # fmt: skip
 
 
-def _points(value: float | None) -> str:
-    return "–" if value is None else f"{100 * value:+.1f}".replace("-", "−")
+def _series_csv(series: Sequence[Mapping[str, Any]]) -> str:
+    """The numbers of every chart as CSV, one row for each period of each."""
+    about = ("measure", "class", "attribute", "group", "reference")
+    held = StringIO()
+    writer = csv.writer(held, lineterminator="\n")
+    writer.writerow([*about, "period", "own", "so_far", "low", "high", "n"])
+    for one in series:
+        which = ["" if one[name] is None else as_cell(str(one[name])) for name in about]
+        for row in zip(*(one[name] for name in ("periods", "gap", "value", "low", "high", "n"))):
+            writer.writerow([*which, *("" if v is None else v for v in row)])
+    return held.getvalue()
 
 
-def _alarm_item(alarm: Mapping[str, Any]) -> dict[str, str]:
+def _alarm_item(alarm: Mapping[str, Any], first: Mapping[str, Any] | None) -> dict[str, str]:
+    """An alarm in the list; what the headline says already is not said again."""
     answered = f"Answered by {alarm['by']}: {alarm['why']}" if alarm["by"] else "Open."
     return {
         "title": f"Alarm {alarm['id']}, {alarm['detector']}, raised {alarm['raised']}.",
-        "text": f"{alarm['headline']} {alarm['detail']}",
+        "text": _once(alarm, first),
         "who": answered,
     }
+
+
+def _once(alarm: Mapping[str, Any], first: Mapping[str, Any] | None) -> str:
+    """What an alarm says, in short where the alarm that leads is of the same gap."""
+    if first is None or _key(alarm) != _key(first) or alarm["by"] is not None:
+        return f"{alarm['headline']} {alarm['detail']}"
+    if alarm["id"] == first["id"]:
+        return "It leads this page."
+    if alarm["detector"] == "limit":
+        return f"The same gap has been outside what was agreed since {alarm['onset']}."
+    return f"The same gap changed in {alarm['onset']}."
 
 
 def _why(document: Document) -> list[dict[str, Any]]:
@@ -285,7 +336,9 @@ def _why(document: Document) -> list[dict[str, Any]]:
         mine = [cause for cause in document["causes"] if cause["alarm"] == alarm["id"]]
         if mine:
             found.append(
-                {"sentence": _parts_sentence(mine), "chart": waterfall(mine, alarm),
+                {"sentence": _parts_sentence(mine), "chart": waterfall(mine, alarm, wide=True),
+                 "phone": waterfall(mine, alarm, wide=False),
+                 "unit": units(alarm["measure"]) or "value",
                  "rows": [_cause_row(cause) for cause in mine]}
             )  # fmt: skip
     return found
@@ -294,196 +347,16 @@ def _why(document: Document) -> list[dict[str, Any]]:
 def _parts_sentence(causes: Sequence[Mapping[str, Any]]) -> str:
     """What the parts are of: all rows before against all rows since, which sum exactly."""
     total = next(cause for cause in causes if cause["part"] == "total")
+    unit = units(total["measure"])
     return (
-        f"All rows before against all rows since: {_points(total['value'])} points "
-        f"({_points(total['low'])} to {_points(total['high'])}), and the parts sum to it."
+        f"All rows before against all rows since: {amount(total['value'], unit)} "
+        f"({number(total['low'], unit)} to {number(total['high'], unit)}), and the parts sum to it."
     )
 
 
 def _cause_row(cause: Mapping[str, Any]) -> list[str]:
-    name = "all" if cause["part"] == "total" else _PARTS.get(cause["part"], cause["part"])
+    unit = units(cause["measure"])
     return [
-        name, cause["stratum"] or "everywhere", _points(cause["value"]),
-        f"{_points(cause['low'])} to {_points(cause['high'])}",
+        cause["label"], cause["stratum"] or "everywhere", number(cause["value"], unit),
+        f"{number(cause['low'], unit)} to {number(cause['high'], unit)}",
     ]  # fmt: skip
-
-
-# --- charts --------------------------------------------------------------------------------------
-
-
-def line_chart(one: Mapping[str, Any], document: Document, *, small: bool = False) -> str:
-    """A watched number over periods: each one's own, all so far, the band, alarms and onset."""
-    width, height = (320, 150) if small else (960, 300)
-    left, right, top, bottom = (34, 8, 12, 24) if small else (60, 40, 18, 60)
-    names = [period["period"] for period in document["periods"]]
-    x = _scale(len(names), left, width - right)
-    ready = [i for i, known in enumerate(one["ready"]) if known] or [len(one["periods"]) - 1]
-    shown = [v for v in one["gap"] if v is not None]
-    shown += [one[side][i] for side in ("low", "high") for i in ready]
-    shown += [*(one["limit"] or ()), 0.0]
-    y, ticks = _value_scale(shown, top, height - bottom)
-    place = {name: x(i) for i, name in enumerate(names)}
-    parts = []
-    if one["limit"]:
-        low, high = (y(v) for v in one["limit"])
-        parts.append(_rect(left, high, width - right - left, low - high, "var(--band)"))
-    for i, period in enumerate(document["periods"]):
-        if not period["judged"]:
-            half = (width - left - right) / max(len(names), 1) / 2
-            parts.append(_rect(x(i) - half, top, 2 * half, height - bottom - top, "var(--untold)"))
-    for tick in ticks:
-        parts.append(
-            f'<line x1="{left}" x2="{width - right}" y1="{y(tick):.1f}" y2="{y(tick):.1f}" '
-            'stroke="var(--line)"/>'
-        )
-        parts.append(_text(left - 8, y(tick) + 4, _tick(tick), "end"))
-    xs = [place[name] for name in one["periods"]]
-    upper = [f"{xs[i]:.1f},{y(one['high'][i]):.1f}" for i in ready]
-    lower = [f"{xs[i]:.1f},{y(one['low'][i]):.1f}" for i in reversed(ready)]
-    parts.append(f'<polygon points="{" ".join(upper + lower)}" fill="var(--plain)" opacity=".16"/>')
-    line = " ".join(f"{a:.1f},{y(v):.1f}" for a, v in zip(xs, one["value"]))
-    parts.append(f'<polyline points="{line}" fill="none" stroke="var(--plain)" stroke-width="2"/>')
-    alarm = next((a for a in _open(document) if _key(a) == _key(one)), None)
-    since = place.get(alarm["onset"]) if alarm else None
-    for a, v in zip(xs, one["gap"]):
-        colour = "var(--bad)" if since is not None and a >= since else "var(--ink2)"
-        parts.append(
-            f'<circle cx="{a:.1f}" cy="{y(v):.1f}" r="{2 if small else 3}" fill="{colour}" '
-            'opacity=".75"/>'
-        )
-    if alarm and since is not None:
-        parts += _alarm_marks(alarm, place, since, top, height - bottom, small)
-    for i in _label_places(len(names), 3 if small else 13):
-        parts.append(
-            _text(x(i), height - bottom + (16 if small else 22), _short(names[i]), "middle")
-        )
-    if not small:
-        parts.append(_text(width / 2, height - 10, _axis(one), "middle"))
-    label = escape(f"{CATALOGUE[one['measure']].label} by period", quote=True)
-    return (
-        f'<svg viewBox="0 0 {width} {height}" width="{width}" role="img" aria-label="{label}">'
-        f"{''.join(parts)}</svg>"
-    )
-
-
-def _alarm_marks(
-    alarm: Mapping[str, Any],
-    place: Mapping[str, float],
-    since: float,
-    top: float,
-    bottom: float,
-    small: bool,
-) -> list[str]:
-    raised = place.get(alarm["raised"])
-    found = [
-        f'<line x1="{since:.1f}" x2="{since:.1f}" y1="{top}" y2="{bottom}" stroke="var(--bad)" '
-        'stroke-dasharray="4 4"/>'
-    ]
-    if raised is not None:
-        found.append(
-            f'<line x1="{raised:.1f}" x2="{raised:.1f}" y1="{top}" y2="{bottom}" '
-            'stroke="var(--bad)"/>'
-        )
-    if small:
-        return found
-    first, last = alarm["onset_low"], alarm["onset_high"]
-    between = "" if first == last else f" ({_short(first)} to {_short(last)})"
-    found.append(
-        _text(
-            since - 8, top + 12, f"changed in {_short(alarm['onset'])}{between}", "end", bold=True
-        )
-    )
-    if raised is not None:
-        right = max(raised, since) + 8
-        found.append(
-            _text(right, top + 12, f"alarm in {_short(alarm['raised'])}", "start", bold=True)
-        )
-    return found
-
-
-def waterfall(causes: Sequence[Mapping[str, Any]], alarm: Mapping[str, Any]) -> str:
-    """The gap before, what each part did, and the gap since, one below the other."""
-    total = next(cause for cause in causes if cause["part"] == "total")
-    parts = [c for c in causes if c["stratum"] is None and c["part"] != "total"]
-    before = alarm["before"] or 0.0
-    steps: list[tuple[str, float, float, str]] = [
-        (f"before {_short(alarm['onset'])}", 0.0, before, "var(--ink2)")
-    ]
-    at = before
-    for cause in parts:
-        steps.append(
-            (_PARTS.get(cause["part"], cause["part"]), at, at + cause["value"], "var(--bad)")
-        )
-        at += cause["value"]
-    steps.append((f"since {_short(alarm['onset'])}", 0.0, before + total["value"], "var(--ink2)"))
-    ends = [end for step in steps for end in step[1:3]] + [0.0]
-    low, high = min(ends), max(ends)
-    span = (high - low) or 1.0
-    drawn = []
-    for i, (name, start, end, colour) in enumerate(steps):
-        top = 14 + 38 * i
-        first, last = sorted(190 + 480 * (v - low) / span for v in (start, end))
-        drawn.append(_text(180, top + 17, name, "end", bold=True))
-        drawn.append(
-            _rect(first, top, max(last - first, 2), 24, colour, extra=' rx="3" opacity=".8"')
-        )
-        said = (
-            f"{_points(end)} points"
-            if i in (0, len(steps) - 1)
-            else f"{_points(end - start)} points"
-        )
-        drawn.append(_text(last + 8, top + 17, said, "start"))
-    height = 20 + 38 * len(steps)
-    return (
-        f'<svg viewBox="0 0 860 {height}" width="860" role="img" aria-label="Why the gap moved">'
-        f"{''.join(drawn)}</svg>"
-    )
-
-
-def _scale(count: int, low: float, high: float) -> Any:
-    step = (high - low) / max(count - 1, 1)
-    return lambda i: low + step * i if count > 1 else (low + high) / 2
-
-
-def _value_scale(values: Sequence[float], top: float, bottom: float) -> tuple[Any, list[float]]:
-    """Where a value lies, and the ticks: round numbers around all values."""
-    low, high = min(values), max(values)
-    if high - low < 1e-9:
-        low, high = low - 0.01, high + 0.01
-    raw = (high - low) / 5
-    power = 10.0 ** int(f"{raw:e}".split("e")[1])
-    step = next(m * power for m in (1, 2, 5, 10) if m * power >= raw)
-    first, last = int(low // step), int(-(-high // step))
-    ticks = [step * i for i in range(first, last + 1)]
-    span = (ticks[-1] - ticks[0]) or 1.0
-    return (lambda v: bottom - (bottom - top) * (v - ticks[0]) / span), ticks
-
-
-def _tick(value: float) -> str:
-    return f"{100 * value:+.4g}".replace("-", "−").replace("+0", "0") if value else "0"
-
-
-def _label_places(count: int, most: int) -> list[int]:
-    step = max(1, -(-count // most))
-    return list(range(0, count, step))
-
-
-def _short(name: str) -> str:
-    """A period as an axis names it: week 31 of 2026-W31."""
-    return f"week {int(name.rpartition('W')[2])}" if "-W" in name else name
-
-
-def _axis(one: Mapping[str, Any]) -> str:
-    return f"{CATALOGUE[one['measure']].label} in points, {one['group']} against {one['reference']}"
-
-
-def _rect(x: float, y: float, width: float, height: float, fill: str, *, extra: str = "") -> str:
-    return (
-        f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{max(height, 0):.1f}" '
-        f'fill="{fill}"{extra}/>'
-    )
-
-
-def _text(x: float, y: float, text: str, anchor: str, *, bold: bool = False) -> str:
-    css = ' class="n"' if bold else ""
-    return f'<text{css} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'

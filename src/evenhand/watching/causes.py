@@ -180,7 +180,7 @@ def _explain(
     ]
     return [
         {**about, **row,
-         "words": _words(row, rows, strata, shares, look.roles, raised, whose)}
+         **_words(row, rows, strata, shares, look.roles, raised, whose)}
         for row in rows
     ]  # fmt: skip
 
@@ -423,23 +423,26 @@ def _words(
     roles: Roles,
     raised: int,
     whose: Sequence[str],
-) -> str:
-    """What a part is, as a sentence goes on after "because"."""
+) -> dict[str, str]:
+    """What a part is: `words` as a sentence goes on after "because", `label` beside a bar."""
     part, stratum = row["part"], row["stratum"]
     where = f" where {roles.stratum} is {stratum}" if stratum is not None else ""
     if part == "total":
-        return "the gap moved"
+        return {"words": "the gap moved", "label": "all"}
     if part == "threshold":
-        moved = {1: "was raised", -1: "was lowered", 0: "moved"}[raised]
-        return f"the threshold {moved}{where}"
+        moved = {1: "raised", -1: "lowered", 0: "moved"}[raised]
+        verb = "moved" if moved == "moved" else f"was {moved}"
+        return {"words": f"the threshold {verb}{where}", "label": f"threshold {moved}"}
     if part == "scores":
-        return f"scores moved{where}"
+        return {"words": f"scores moved{where}", "label": "scores moved"}
     if part == "rate":
-        return f"the rates within {roles.stratum} moved" if not where else f"the rate{where} moved"
+        all_of = f"the rates within {roles.stratum} moved"
+        words = f"the rate{where} moved" if where else all_of
+        return {"words": words, "label": f"rates within {roles.stratum}"}
     if stratum is None:
         mixes = [r for r in rows if r["part"] == "mix" and r["stratum"] is not None]
         if not mixes:
-            return "the mix moved"
+            return {"words": "the mix moved", "label": "another mix"}
         stratum = max(mixes, key=lambda r: abs(r["value"]))["stratum"]
     k = list(strata).index(stratum)
     grown = [float(s[1, k] - s[0, k]) for s in shares]
@@ -448,4 +451,5 @@ def _words(
     # A word says what they are; a number or an answer needs its column.
     word = str(stratum).isalpha() and str(stratum).lower() not in _ANSWERS
     what = f"are {stratum}" if word else f"have {roles.stratum} {stratum}"
-    return f"{more} {whose[side]} {what}"
+    label = f"{more} {stratum} in the mix" if word and side == 0 else "another mix"
+    return {"words": f"{more} {whose[side]} {what}", "label": label}

@@ -23,12 +23,14 @@ from evenhand.stats.thresholds.local import LocalMoments, local_fit, tricube
 DRAWS = 1_000
 
 
-def part_row(part: str, value: float, draws: FloatArray, words: str) -> dict[str, Any]:
+def part_row(
+    part: str, value: float, draws: FloatArray, words: str, label: str | None = None
+) -> dict[str, Any]:
     """A part of a movement with its interval."""
     low, high = np.nanquantile(draws, [0.025, 0.975])
     return {
         "part": part, "stratum": None, "value": float(value), "low": float(low),
-        "high": float(high), "words": words,
+        "high": float(high), "words": words, "label": label or part,
     }  # fmt: skip
 
 
@@ -56,11 +58,18 @@ def threshold_rows(
         moved, calibrated = threshold_and_scores(prevalence)
         total = total + sign * (prevalence[:, 1, 1] - prevalence[:, 0, 0])
         cut, meaning = cut + sign * moved, meaning + sign * calibrated
-    how = {1: "was raised", -1: "was lowered", 0: "moved"}[raised]
+    how = {1: "raised", -1: "lowered", 0: "moved"}[raised]
+    verb = "moved" if how == "moved" else f"was {how}"
     rows = [
-        part_row("total", total[0], total[1:], "it moved"),
-        part_row("threshold", cut[0], cut[1:], f"the threshold {how}"),
-        part_row("calibration", meaning[0], meaning[1:], "a score came to mean another chance"),
+        part_row("total", total[0], total[1:], "it moved", "all"),
+        part_row("threshold", cut[0], cut[1:], f"the threshold {verb}", f"threshold {how}"),
+        part_row(
+            "calibration",
+            meaning[0],
+            meaning[1:],
+            "a score came to mean another chance",
+            "calibration moved",
+        ),
     ]
     return [row for row in rows if np.isfinite(row["value"])]
 

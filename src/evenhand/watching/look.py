@@ -1,24 +1,25 @@
 """A look at a store: its periods parted into sequences, the last one judged, alarms raised."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from hashlib import sha256
+from math import isfinite
 from typing import Any
 
 import numpy as np
 
-from evenhand.decisions.labels import MISSING, excepted, ordered
+from evenhand.decisions.labels import excepted
 from evenhand.decisions.roles import Attribute, Roles
 from evenhand.findings.limits import NOT_ASSESSED, OUTSIDE, Limit, overall
 from evenhand.lenses.rows import Rows
-from evenhand.lenses.scope import HIDDEN_UNDER, rule_name
-from evenhand.speech import listed, percent, plural
+from evenhand.lenses.scope import rule_name
 from evenhand.stats.estimate import critical
 from evenhand.stats.sequential import BURN_IN
 from evenhand.watching.by_lens import lens_streams
-from evenhand.watching.periods import Period, State, states
+from evenhand.watching.periods import State, states
 from evenhand.watching.screen import StreamTask, judge_all
 from evenhand.watching.store import Store, StoredAlarm, StoredPeriod
 from evenhand.watching.streams import (
@@ -29,13 +30,11 @@ from evenhand.watching.streams import (
     Watched,
     choose_measures,
     class_labels,
-    hidden_bounds,
     load_history,
     pair_streams,
     rate_streams,
     read_counts,
     read_pairs,
-    unlabelled_bounds,
 )
 from evenhand.watching.verdicts import (
     CHANGE,
@@ -150,7 +149,7 @@ def look_at(
     alarms = store.alarms()
     if progress is not None:
         progress("judging")
-    looked = _looked(store, question)
+    looked = store.looked(question.fingerprint)
     tasks = [_task(stream, periods, places, alarms, looked) for stream in streams]
     judged = judge_all(tasks, question.settings, book)
     with store.writing():
@@ -158,18 +157,18 @@ def look_at(
             store.keep_series(name, contents)
         store.keep_lines(book.new)
         store.settle(settled)
-        _keep(store, judged, periods, places, alarms, question)
-    look = Look(
+        _keep(store, judged, periods, places, alarms, question, looked)
+    return Look(
         periods=tuple(periods),
         states=tuple(found),
         sequences=tuple(sequences),
         judged=tuple(judged),
-        alarms=_alarms(store.alarms(), judged, periods, question.settings),
+        alarms=_alarms(store.alarms(), judged, periods, question.settings, places),
         histories=histories,
         roles=roles,
         places=places,
+        notes=tuple(notes),
     )
-    return replace(look, notes=(*notes, *_notes(look, question)))
 
 
 def _nothing() -> Look:
@@ -266,15 +265,6 @@ def _task(
     return StreamTask(stream=stream, start=start, since=since, detectors=detectors)
 
 
-def _looked(store: Store, question: LookQuestion) -> set[int]:
-    """The periods whose looks were judged before, and asked the same."""
-    return {
-        period
-        for period, document in store.judgements().items()
-        if document.get("question") == question.fingerprint
-    }
-
-
 def start_of(
     periods: Sequence[StoredPeriod], places: Sequence[int], alarms: Sequence[StoredAlarm]
 ) -> int:
@@ -294,14 +284,15 @@ def _keep(
     places: Sequence[int],
     alarms: Sequence[StoredAlarm],
     question: LookQuestion,
+    looked: set[int],
 ) -> None:
     verdict = overall([one.verdict for one in judged]) if judged else NOT_ASSESSED
     for place in places:
-        if periods[place].judged:
+        if periods[place].id in looked:
             continue
         last = place == places[-1]
-        document = {"question": question.fingerprint, "verdict": verdict if last else None}
-        store.judge(periods[place], verdict if last else "", document)
+        document = judgement(judged, question) if last else {}
+        store.judge(periods[place], question.fingerprint, verdict if last else "", document)
     for one in judged:
         if not one.alarms:
             continue
@@ -316,6 +307,25 @@ def _keep(
                 onset=_number(alarm.onset, one, periods),
                 document=alarm_document(alarm, one, periods),
             )
+
+
+def judgement(judged: Sequence[Judged], question: LookQuestion) -> dict[str, Any]:
+    """What a look found, as it is kept: how many of each verdict, and what is outside."""
+    outside = [
+        {**asdict(one.stream.key), "value": float(one.stream.shown(one.numbers.value[-1])),
+         "low": float(one.stream.shown(one.family_low[-1])),
+         "high": float(one.stream.shown(one.family_high[-1]))}
+        for one in judged if one.verdict == OUTSIDE
+    ]  # fmt: skip
+    return {
+        "limits": [
+            [b.measure, *(end if isfinite(end) else None for end in (b.low, b.high)), b.group,
+             b.attribute] for b in question.limits
+        ],
+        "level": question.settings.level,
+        "verdicts": dict(Counter(one.verdict for one in judged)),
+        "outside": outside[:MOST_SERIES],
+    }  # fmt: skip
 
 
 def _number(column: int, judged: Judged, periods: Sequence[StoredPeriod]) -> int:
@@ -349,13 +359,17 @@ def _alarms(
     judged: Sequence[Judged],
     periods: Sequence[StoredPeriod],
     settings: Settings,
+    places: Sequence[int],
 ) -> tuple[OpenAlarm, ...]:
+    first = periods[places[0]].period.number if places else 0
     by_key = {one.stream.key.text: one for one in judged}
     found = []
     for alarm in stored:
         one = by_key.get(alarm.stream)
         now = None
-        if one is not None and alarm.open and (alarm.detector != "limit" or one.stream.band):
+        watched = one is not None and (alarm.detector != LIMIT or one.stream.band)
+        # An alarm of a sequence that was closed stays as it was raised.
+        if one is not None and watched and alarm.open and alarm.start >= first:
             numbers = [periods[place].period.number for place in one.stream.places]
             start = next((i for i, number in enumerate(numbers) if number >= alarm.start), None)
             if start is not None and len(numbers) - start > BURN_IN:
@@ -366,121 +380,6 @@ def _alarms(
                 now = replace(now, raised=raised)
         found.append(OpenAlarm(stored=alarm, key=StreamKey.of(alarm.stream), now=now, judged=one))
     return tuple(found)
-
-
-def _notes(look: Look, question: LookQuestion) -> list[str]:
-    """What the data cannot tell, in sentences."""
-    notes = []
-    every = look.periods[0].period.every
-    if not look.places:
-        return [f"No {every} is whole and mature yet, so nothing is judged."]
-    unfinished = [s for s, state in zip(look.periods, look.states) if not state.judged]
-    for why, words in (
-        ("unfinished", "not judged: the data do not reach over all of {it}"),
-        ("not mature", "not judged yet: labels still arrive"),
-    ):
-        which = [
-            stored.period for stored, state in zip(look.periods, look.states) if state.why == why
-        ]
-        if which and unfinished:
-            said = words.format(it="it" if len(which) == 1 else "them")
-            notes.append(f"{_spoken(which)} {'is' if len(which) == 1 else 'are'} {said}.")
-    if len(look.places) < BURN_IN:
-        notes.append(
-            f"{plural(len(look.places), every)} of {BURN_IN} are there: until then verdicts are "
-            "provisional and no detector looks."
-        )
-    if len(look.sequences) > 1:
-        notes.append(
-            f"The model, the threshold or the charter changed: this is sequence "
-            f"{len(look.sequences)}, and {1 - question.settings.level:.0%} holds for each."
-        )
-    settings = question.settings
-    if settings.horizon and len(look.places) > settings.horizon:
-        notes.append(
-            f"The {settings.horizon} {every}s that were planned are over: from here on alarms are "
-            "spent as without a horizon, so that false ones may be twice as frequent."
-        )
-    return notes + _undecided(look) + _hidden(look) + _unlabelled(look)
-
-
-def _undecided(look: Look) -> list[str]:
-    """Rows that say nothing of what was decided."""
-    counts = next((h.counts for name, h in look.histories.items() if name != "pairs"), None)
-    if counts is None or look.roles.weight or look.roles.review_share:
-        return []
-    rows = sum(look.periods[place].rows for place in look.places)
-    left = rows - round(float(counts[list(look.places)][:, :, 0].sum()))
-    if left <= 0:
-        return []
-    return [
-        f"{percent(left / rows)} of the rows have no decision; they count for nothing, and could "
-        "hide anything."
-    ]
-
-
-def _hidden(look: Look) -> list[str]:
-    """What rows without a group could hide."""
-    notes = []
-    for name, history in look.histories.items():
-        if MISSING not in history.groups or name == "pairs":
-            continue
-        used = replace(history, counts=history.counts[list(look.places)])
-        rows = used.counts[:, :, 0].sum(axis=(0, 2, 3))
-        share = rows[used.groups.index(MISSING)] / rows.sum()
-        if not share > 0:
-            continue
-        moves = []
-        for one in look.judged:
-            bounds = hidden_bounds(used, one.stream) if one.stream.key.attribute == name else None
-            if bounds is not None:
-                value = one.numbers.value[-1]
-                moves.append(max(value - bounds[0], bounds[1] - value))
-        if moves:
-            notes.append(
-                f"{percent(share)} of the rows have no {name}; they could hide up to "
-                f"{100 * max(moves):.1f} points either way."
-            )
-    return notes
-
-
-def _unlabelled(look: Look) -> list[str]:
-    """Groups whose truth is missing more often than others', so that errors may look unequal."""
-    if look.roles.truth is None:
-        return []
-    notes = []
-    for name, history in look.histories.items():
-        if name == "pairs":
-            continue
-        table = history.counts[list(look.places)][:, :, 0].sum(axis=0)
-        rows = table.sum(axis=(-1, -2))
-        shares = {
-            group: float(table[i, 2].sum() / rows[i])
-            for i, group in enumerate(history.groups)
-            if group != MISSING and rows[i] >= HIDDEN_UNDER
-        }
-        if shares and max(shares.values()) - min(shares.values()) > 0.01:
-            named = [f"{percent(shares[g])} of {g}" for g in ordered(shares)]
-            used = replace(history, counts=history.counts[list(look.places)])
-            moves = [
-                max(one.numbers.value[-1] - bounds[0], bounds[1] - one.numbers.value[-1])
-                for one in look.judged
-                if one.stream.key.attribute == name
-                and (bounds := unlabelled_bounds(used, one.stream)) is not None
-            ]
-            could = (
-                f" They could move gaps by up to {100 * max(moves):.1f} points." if moves else ""
-            )
-            notes.append(
-                f"By {name}, {listed(named, most=6)} have no truth yet; where labels arrive later "
-                f"for one group, its errors look rarer until they are there.{could}"
-            )
-    return notes
-
-
-def _spoken(periods: Sequence[Period]) -> str:
-    names = [period.name for period in periods]
-    return listed(names, most=4)
 
 
 def result_rows(look: Look, settings: Settings) -> Rows:

@@ -1,7 +1,7 @@
 """Watching: periods added to a store, the whole sequence judged, and what moved explained."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from hashlib import sha256
@@ -25,6 +25,7 @@ from evenhand.findings.run import with_roles
 from evenhand.findings.sentences.words import Words
 from evenhand.findings.tallying import lens_needs
 from evenhand.lenses.rows import Rows
+from evenhand.speech import agree, count_words, opening, plural
 from evenhand.watching.causes import explain
 from evenhand.watching.look import Look, LookQuestion, look_at, result_rows, shown_series
 from evenhand.watching.periods import (
@@ -54,6 +55,7 @@ from evenhand.watching.store import (
     stored_roles,
 )
 from evenhand.watching.streams import check_measures
+from evenhand.watching.unknowns import unknowns
 from evenhand.watching.verdicts import ESTIMATED, NONE, Settings
 
 SCHEMA = "evenhand.watch/1"
@@ -189,11 +191,12 @@ def watch(
     until = read_day(as_of, what="as_of")
     if progress is not None:
         progress("reading")
-    about = _about(store) if decisions is not None else {}
+    about, last = _kept(store) if decisions is not None else ({}, {})
+    mark = _mark(model_version, chartered, last.get("mark") or {})
     new, missing, key = _new_periods(
-        store, decisions, {**_kept_roles(about), **_given(roles)}, chartered,
+        store, decisions, {**_kept_roles(about, last), **_given(roles)}, chartered,
         every=every or about.get("every"), tz=tz or about.get("tz"), period=period,
-        as_of=until, mark=_mark(model_version, chartered),
+        as_of=until, mark=mark,
     ) if decisions is not None else ([], 0, b"")  # fmt: skip
     with Store.open(store, create=decisions is not None) as opened:
         if new:
@@ -209,6 +212,7 @@ def watch(
             opened.settings, limits=limits, measures=measures, charter=chartered, mature=mature,
             horizon=horizon, between=between, level=level, seed=seed,
             as_of=None if until is None else until.isoformat(),
+            **_decided_by(new, mark),
         )  # fmt: skip
         question = _question(asked)
         with opened.writing():
@@ -225,12 +229,20 @@ def watch(
     return Watch(rows=rows, document=document)
 
 
-def _about(store: str | Path) -> dict[str, Any]:
-    """What a store was made with; nothing where there is none yet."""
+def _kept(store: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a store was made with, and what it was last asked; nothing where there is none yet."""
     if not (Path(store) / FILE).is_file():
-        return {}
+        return {}, {}
     with Store.open(store) as opened:
-        return opened.about
+        return opened.about, opened.settings
+
+
+def _decided_by(new: Sequence[NewPeriod], mark: Mapping[str, Any]) -> dict[str, Any]:
+    """By which model, charter and threshold new periods were decided: later ones are, too."""
+    if not new:
+        return {"mark": None, "threshold": None}
+    cut = new[-1].tallies.roles.threshold
+    return {"mark": dict(mark), "threshold": None if isinstance(cut, str) else cut}
 
 
 def _first_period(since: str | date | None, every: str | None) -> int | None:
@@ -247,9 +259,11 @@ def _given(roles: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in roles.items() if value is not None}
 
 
-def _kept_roles(about: Mapping[str, Any]) -> dict[str, Any]:
-    """The roles that a store was made with, for a run that names none."""
+def _kept_roles(about: Mapping[str, Any], last: Mapping[str, Any]) -> dict[str, Any]:
+    """The roles that a store was made with, for a run that names none; the last threshold."""
     held = dict(about.get("roles") or {})
+    if last.get("threshold") is not None:
+        held["threshold"] = last["threshold"]
     if held.get("rule"):
         # What follows from other roles by itself is not given again.
         held.pop("rule") if held["rule"] in ("given", "score>=t", "argmax") else None
@@ -265,9 +279,15 @@ def _all_roles(
     return held | ({"time": time} if time else {})
 
 
-def _mark(model_version: str | None, charter: Charter | None) -> dict[str, Any]:
+def _mark(
+    model_version: str | None, charter: Charter | None, last: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Which model and which bands of a charter; what is not given is as at the last run."""
     bands = [repr(limit) for limit in charter_limits(charter)] if charter is not None else None
-    return {"model": model_version, "charter": bands}
+    return {
+        "model": last.get("model") if model_version is None else model_version,
+        "charter": last.get("charter") if bands is None else bands,
+    }
 
 
 def _marked(mark: Mapping[str, Any], tallies: Tallies) -> str:
@@ -366,7 +386,7 @@ def _asked(
     asked["limits"] = plain if told else kept.get("limits", [])
     asked["charter"] = charter.plain() if charter is not None else kept.get("charter")
     asked["measures"] = list(measures) if measures is not None else kept.get("measures", [])
-    for name in ("mature", "horizon", "between", "as_of"):
+    for name in ("mature", "horizon", "between", "as_of", "mark", "threshold"):
         asked[name] = single[name] if single[name] is not None else kept.get(name)
     asked["level"], asked["seed"] = single["level"], single["seed"]
     return json.loads(json.dumps(asked, default=str))  # type: ignore[no-any-return]
@@ -439,11 +459,18 @@ def _document(
             {"id": alarm.stored.id, **current(alarm, look), **said, "by": alarm.stored.who,
              "why": alarm.stored.why, "at": alarm.stored.at}
         )  # fmt: skip
-    notes = list(look.notes)
+    notes = [*look.notes, *unknowns(look, _question(asked))]
     if missing:
-        notes.append(f"{missing:,} rows without a time belong to no period and were left out.")
-    if store.revisions():
-        notes.append(f"{store.revisions()} judged periods were replaced; the old ones are kept.")
+        notes.append(
+            f"{plural(missing, 'row')} without a time {agree(missing, 'belongs', 'belong')} to no "
+            f"period and {agree(missing, 'was', 'were')} left out."
+        )
+    replaced = store.revisions()
+    if replaced:
+        were, kept = agree(replaced, "was", "were"), agree(replaced, "one is", "ones are")
+        many = opening(count_words(replaced))
+        what = agree(replaced, "period", "periods")
+        notes.append(f"{many} judged {what} {were} replaced; the old {kept} kept.")
     return {
         "schema": SCHEMA,
         "made": {
@@ -455,7 +482,7 @@ def _document(
             "rows": sum(stored.rows for stored in look.periods), "without_time": missing,
         },
         "charter": asked["charter"],
-        "settings": {k: v for k, v in asked.items() if k != "charter"},
+        "settings": {k: v for k, v in asked.items() if k not in ("charter", "mark", "threshold")},
         "periods": _periods(look),
         "results": results,
         "alarms": alarms,

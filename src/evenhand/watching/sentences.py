@@ -30,10 +30,11 @@ def headline(look: Look, rows: Sequence[Row], words: Words) -> str:
         return "Nothing is judged yet."
     if any(row["verdict"] == CANNOT_TELL for row in rows):
         open_ = [row for row in rows if row["verdict"] == CANNOT_TELL]
-        return (
-            f"After {looks} no alarm is open, and {count_words(len(open_))} of "
-            f"{plural(len(rows), 'comparison')} the data cannot settle yet."
-        )
+        which = f"{count_words(len(open_))} of {plural(len(rows), 'comparison')}"
+        if len(rows) == len(open_):
+            which = "the one comparison" if len(rows) == 1 else "none of the comparisons"
+        verb = "can" if which.startswith("none") else "cannot"
+        return f"After {looks} no alarm is open, and {which} the data {verb} settle yet."
     if all(row["verdict"] == NOT_ASSESSED for row in rows):
         return f"After {looks} no alarm is open; no limits are set, so nothing is judged."
     return f"After {looks} no alarm is open and nothing lies outside its limit."
@@ -72,18 +73,27 @@ def alarm_detail(alarm: OpenAlarm, look: Look, causes: Sequence[Row], words: Wor
                 f"{what} {'grew' if size > 0 else 'fell'} by {_amount(abs(size), unit)} "
                 f"({_ends(size, low, high, unit)})"
             )
+        when = f"{moved} since {onset.spoken}{_doubt(first, last)}"
         parts.append(
-            f"{moved} since {onset.spoken}{_doubt(first, last)}{cause_clause(causes, size, unit)}."
+            f"{when}{_over_all_rows(causes, size, unit)}{cause_clause(causes, size, unit)}."
         )
     else:
         parts.append(
-            f"It has been {_amount(size, unit)} on average since {onset.spoken} "
-            f"({_plain_ends(low, high, unit)}){_doubt(first, last)}."
+            f"It has been {_amount(size, unit)} ({_plain_ends(low, high, unit)}) on average since "
+            f"{onset.spoken}{_doubt(first, last)}."
         )
     band = alarm.judged.stream.band if alarm.judged else None
     if band is not None:
         parts.append(f"Agreed: {_band(band, unit)}.")
     return " ".join(parts)
+
+
+def _over_all_rows(causes: Sequence[Row], size: float, unit: str) -> str:
+    """What the parts sum to, where it is not what was said: sizes weigh periods by precision."""
+    total = next((c["value"] for c in causes if c["part"] == "total"), None)
+    if total is None or abs(total - size) <= 0.05 * abs(size):
+        return ""
+    return f"; over all rows by {_amount(total if size > 0 else -total, unit)}"
 
 
 def cause_clause(causes: Sequence[Row], size: float, unit: str) -> str:
@@ -186,7 +196,7 @@ def _amount(value: float, unit: str) -> str:
 def _bare(value: float, unit: str) -> str:
     """An amount without its unit."""
     text = f"{100 * value:.1f}".removesuffix(".0") if unit else f"{value:.2f}"
-    return text.replace("-", "−")
+    return "0" if text == "-0" else text.replace("-", "−")
 
 
 def _ends(size: float, low: float, high: float, unit: str) -> str:

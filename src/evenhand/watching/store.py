@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from hashlib import sha256
 from pathlib import Path
+from shutil import disk_usage
 from typing import Any
 
 from evenhand.decisions.roles import Roles
@@ -27,6 +28,8 @@ SCHEMA = "evenhand.store/1"
 FAMILY = "evenhand.store/"
 # Seconds that a writer waits for another to finish.
 PATIENCE = 30.0
+# Bytes of a disk below which an error of the disk is that it is full.
+_ROOM = 1 << 20
 _TABLES = """
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE settings (id INTEGER PRIMARY KEY, document TEXT NOT NULL, at TEXT NOT NULL);
@@ -44,8 +47,9 @@ CREATE TABLE revisions (
   id INTEGER PRIMARY KEY AUTOINCREMENT, old INTEGER NOT NULL REFERENCES periods (id),
   new INTEGER NOT NULL REFERENCES periods (id), why TEXT NOT NULL, at TEXT NOT NULL);
 CREATE TABLE judgements (
-  id INTEGER PRIMARY KEY AUTOINCREMENT, period INTEGER NOT NULL UNIQUE REFERENCES periods (id),
-  verdict TEXT NOT NULL, document TEXT NOT NULL, at TEXT NOT NULL);
+  id INTEGER PRIMARY KEY AUTOINCREMENT, period INTEGER NOT NULL REFERENCES periods (id),
+  question TEXT NOT NULL, verdict TEXT NOT NULL, document TEXT NOT NULL, at TEXT NOT NULL,
+  UNIQUE (period, question));
 CREATE TABLE alarms (
   id INTEGER PRIMARY KEY AUTOINCREMENT, stream TEXT NOT NULL, detector TEXT NOT NULL,
   start INTEGER NOT NULL, raised INTEGER NOT NULL, onset INTEGER NOT NULL,
@@ -262,6 +266,8 @@ class Store:
                 raise _differs(self.path, name, held[name], told[name])
         for role in dict.fromkeys((*held["roles"], *told["roles"])):
             mine, theirs = held["roles"].get(role), told["roles"].get(role)
+            if role == "time" and None in (mine, theirs):
+                continue  # Tally sets have no time of their own.
             numbers = all(isinstance(each, int | float | dict) for each in (mine, theirs))
             if mine != theirs and role != "positive_is" and not (role == "threshold" and numbers):
                 raise _differs(self.path, role, mine, theirs)
@@ -324,12 +330,24 @@ class Store:
             if before is not None:
                 if before.fingerprint == mark and before.mark == each.mark:
                     continue
+                if before.judged and not replace and before.fingerprint == mark:
+                    raise DataError(
+                        f"{each.period.name} was judged as decided by another model or charter. "
+                        "Give only the periods since it changed; if the old ones were decided "
+                        "so, too, add --replace, which keeps them as revisions."
+                    )
                 if before.judged and not replace:
                     raise DataError(
                         f"{each.period.name} was judged with {before.rows:,} rows, and these "
                         f"{each.tallies.rows:,} rows are not the same. Data given for a period "
                         "are the whole of it; if it was corrected, add --replace, which keeps "
                         "the old one as a revision."
+                    )
+                if not replace and (each.first > before.first or each.last < before.last):
+                    raise DataError(
+                        f"{each.period.name} was given from {before.first} to {before.last} and "
+                        f"now from {each.first} to {each.last}. Data given for a period are the "
+                        "whole of it: give all its rows together, or add --replace."
                     )
             self._insert(each, mark, before, replaced=replace)
             changed.append(each.period)
@@ -391,16 +409,21 @@ class Store:
         row = self._connection.execute("SELECT count(*) FROM revisions WHERE why = 'replaced'")
         return int(row.fetchone()[0])
 
-    def judgements(self) -> dict[int, dict[str, Any]]:
-        """What each look found, by the period's id."""
-        rows = self._connection.execute("SELECT period, document FROM judgements ORDER BY id")
-        return {period: json.loads(document) for period, document in rows.fetchall()}
+    def looked(self, question: str) -> set[int]:
+        """The periods, by their ids, whose looks were judged and asked the same."""
+        rows = self._connection.execute(
+            "SELECT period FROM judgements WHERE question = ?", [question]
+        )
+        return {row[0] for row in rows.fetchall()}
 
-    def judge(self, stored: StoredPeriod, verdict: str, document: Mapping[str, Any]) -> None:
-        """Keep what a look found, once, within `writing`."""
+    def judge(
+        self, stored: StoredPeriod, question: str, verdict: str, document: Mapping[str, Any]
+    ) -> None:
+        """Keep what a look found, once for each question, within `writing`."""
         self._connection.execute(
-            "INSERT OR IGNORE INTO judgements (period, verdict, document, at) VALUES (?, ?, ?, ?)",
-            [stored.id, verdict, _text(document), now()],
+            "INSERT OR IGNORE INTO judgements (period, question, verdict, document, at) "
+            "VALUES (?, ?, ?, ?, ?)",
+            [stored.id, question, verdict, _text(document), now()],
         )
 
     def alarms(self) -> list[StoredAlarm]:
@@ -561,6 +584,14 @@ def _differs(path: Path, what: str, held: Any, given: Any) -> DataError:
     )
 
 
+def _is_full(path: Path) -> bool:
+    """Whether the disk has no room for what SQLite writes beside its file."""
+    try:
+        return disk_usage(path).free < _ROOM
+    except OSError:
+        return False
+
+
 @contextmanager
 def _in_our_words(path: Path) -> Iterator[None]:
     """What SQLite says of a file, in our words."""
@@ -572,9 +603,14 @@ def _in_our_words(path: Path) -> Iterator[None]:
             raise UsageError(
                 f"Another run is writing to '{path}' and has not finished. Try again later."
             ) from error
-        if "full" in said:
+        if "full" in said or ("disk I/O" in said and _is_full(path)):
             raise UsageError(
                 f"'{path}' cannot be written: the disk is full. Nothing of this run was kept."
+            ) from error
+        if "disk I/O" in said:
+            raise UsageError(
+                f"'{path}' cannot be read or written: the disk answers with an error. What was "
+                "kept before is still there."
             ) from error
         if "readonly" in said or "unable to open" in said:
             raise UsageError(f"'{path}' cannot be written: permission denied.") from error

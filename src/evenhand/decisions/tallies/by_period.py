@@ -62,7 +62,7 @@ def tally_periods(
     table, spans, missing = dated(decisions, every=every, tz=tz, latest=latest)
     by_period = object.__new__(DatedDecisions)
     by_period.__dict__.update(table.__dict__)
-    whole = collect_tallies(by_period, needs)
+    whole = collect_tallies(by_period, needs, in_arrays=False)
     if key is not None:
         whole = with_names(whole, key=key)
     parts = {name: _split(tally) for name, tally in whole.tables.items()}

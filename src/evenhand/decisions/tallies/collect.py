@@ -50,11 +50,19 @@ class Need:
 
 
 def collect_tallies(
-    decisions: Decisions, needs: Iterable[Need], *, longest_seconds: float | None = None
+    decisions: Decisions,
+    needs: Iterable[Need],
+    *,
+    longest_seconds: float | None = None,
+    in_arrays: bool = True,
 ) -> Tallies:
-    """The tally set of a table: one pass for everything that sums by keys give."""
+    """The tally set of a table: one pass for everything that sums by keys give.
+
+    Counting scores into arrays is quicker, and knows no keys but a table's own.
+    """
     wanted = {need.name: need for need in needs}
-    counted = _counted(decisions, [n for n in wanted.values() if n.kind == "scores"])
+    scores = [need for need in wanted.values() if need.kind == "scores" and in_arrays]
+    counted = _counted(decisions, scores)
     counted |= _decided(decisions.roles, wanted.values(), counted)
     asked: dict[str, Question] = {}
     for name, need in wanted.items():
