@@ -22,7 +22,7 @@ from evenhand.report.watch_charts import (
     PHONE,
     SMALL,
     WIDE,
-    Layout,
+    ChartSize,
     amount,
     caption,
     line_chart,
@@ -280,7 +280,7 @@ def _series_name(one: Mapping[str, Any], words: Words) -> str:
     return opening(f"{label}{what}, {who}")
 
 
-def _chart(one: Mapping[str, Any], document: Document, layout: Layout) -> str:
+def _chart(one: Mapping[str, Any], document: Document, layout: ChartSize) -> str:
     """The chart of a series, with the open alarm that is of it."""
     alarm = next((a for a in _open(document) if _key(a) == _key(one)), None)
     return line_chart(one, document, alarm, layout)

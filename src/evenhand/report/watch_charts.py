@@ -15,7 +15,7 @@ Scale = Callable[[float], float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class ChartSize:
     """Sizes of a line chart; `sizes` is the height of the bars that say n by period."""
 
     width: int
@@ -40,17 +40,17 @@ class Layout:
         return self.height - self.bottom
 
 
-WIDE = Layout(width=960, height=306, left=60, right=40, top=34, bottom=64, labels=13, sizes=26)
-PHONE = Layout(
+WIDE = ChartSize(width=960, height=306, left=60, right=40, top=34, bottom=64, labels=13, sizes=26)
+PHONE = ChartSize(
     width=340, height=270, left=38, right=10, top=44, bottom=58, labels=4, sizes=22, dot=2
 )
-SMALL = Layout(
+SMALL = ChartSize(
     width=320, height=150, left=34, right=8, top=12, bottom=24, labels=3, dot=2, words=False
 )
 
 
 def line_chart(
-    one: Series, document: Document, alarm: Mapping[str, Any] | None, layout: Layout
+    one: Series, document: Document, alarm: Mapping[str, Any] | None, layout: ChartSize
 ) -> str:
     """A watched number over periods: each one's own, all so far, the band, alarm, onset and n."""
     x = _times(document["periods"], layout)
@@ -90,7 +90,7 @@ def line_chart(
 
 
 def _ground(
-    one: Series, document: Document, x: Mapping[str, float], y: Scale, layout: Layout
+    one: Series, document: Document, x: Mapping[str, float], y: Scale, layout: ChartSize
 ) -> list[str]:
     """What lies below the lines: the band agreed on, what is not judged, where sequences begin."""
     parts = []
@@ -117,7 +117,7 @@ def _ground(
     return parts
 
 
-def _axis(one: Series, document: Document, x: Mapping[str, float], layout: Layout) -> list[str]:
+def _axis(one: Series, document: Document, x: Mapping[str, float], layout: ChartSize) -> list[str]:
     """Names of periods, and cases by period as bars."""
     names = [period["period"] for period in document["periods"]]
     down = layout.floor + (22 if layout.words else 16)
@@ -138,7 +138,7 @@ def _axis(one: Series, document: Document, x: Mapping[str, float], layout: Layou
 
 
 def _alarm_marks(
-    alarm: Mapping[str, Any], x: Mapping[str, float], since: float, layout: Layout
+    alarm: Mapping[str, Any], x: Mapping[str, float], since: float, layout: ChartSize
 ) -> list[str]:
     raised = x.get(alarm["raised"])
     top, bottom = layout.top, layout.floor
@@ -252,7 +252,7 @@ def short(name: str) -> str:
     return f"week {int(name.rpartition('W')[2])}" if "-W" in name else name
 
 
-def _times(periods: Sequence[Mapping[str, Any]], layout: Layout) -> dict[str, float]:
+def _times(periods: Sequence[Mapping[str, Any]], layout: ChartSize) -> dict[str, float]:
     """Where each period lies by its date: one that is missing leaves its place empty."""
     days = [date.fromisoformat(period["start"]).toordinal() for period in periods]
     first, span = days[0], days[-1] - days[0]
@@ -261,7 +261,7 @@ def _times(periods: Sequence[Mapping[str, Any]], layout: Layout) -> dict[str, fl
     return {period["period"]: place for period, place in zip(periods, places)}
 
 
-def _values(values: Sequence[float], layout: Layout) -> tuple[Scale, list[float]]:
+def _values(values: Sequence[float], layout: ChartSize) -> tuple[Scale, list[float]]:
     """Where a value lies, and the ticks: round numbers around all values."""
     low, high = min(values), max(values)
     if high - low < 1e-9:
