@@ -78,7 +78,7 @@ def held(claims: Sequence[Claim], page: Path = PAGE) -> list[Outcome]:
     for line in page.read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split(" | ")]
         if line.startswith("| ") and len(cells) >= 5 and "±" in cells[3]:
-            rows[cells[0], cells[1]] = cells
+            rows[cells[0].replace("\\|", "|"), cells[1]] = cells
     found = []
     for claim in claims:
         cells = rows.get((claim.measure, claim.setting))
