@@ -183,7 +183,7 @@ class FineTunedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Write model and tokenizer as transformers do, for `evenhand score --model FOLDER`."""
         check_is_fitted(self)
         self._open(self.classes_)
-        with refusals(folder):
+        with refusals(folder), quiet():
             self._module.save_pretrained(folder)
             self._tokenizer.save_pretrained(folder)
 
@@ -222,16 +222,15 @@ class FineTunedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         path = Path(self.folder)
         with torch.random.fork_rng():
             torch.manual_seed(self.seed)
-            with quiet():
-                self._module, self._tokenizer, self._place = opened(
-                    path,
-                    kind="AutoModelForSequenceClassification",
-                    device=self.device,
-                    num_labels=classes.size,
-                    id2label=names,
-                    label2id={name: place for place, name in names.items()},
-                    ignore_mismatched_sizes=True,
-                )
+            self._module, self._tokenizer, self._place = opened(
+                path,
+                kind="AutoModelForSequenceClassification",
+                device=self.device,
+                num_labels=classes.size,
+                id2label=names,
+                label2id={name: place for place, name in names.items()},
+                ignore_mismatched_sizes=True,
+            )
         self._module.float()
         stored = self.__dict__.pop("_weights", None)
         if stored is not None:

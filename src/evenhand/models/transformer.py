@@ -70,9 +70,10 @@ def opened(path: Path, *, kind: str, device: str | None, **settings: Any) -> tup
         raise MissingExtra("torch", f"The transformers folder {str(path)!r}") from None
     place = device or ("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
         load = getattr(transformers, kind).from_pretrained
-        model = load(folder, local_files_only=True, **settings)
+        with quiet():
+            tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+            model = load(folder, local_files_only=True, **settings)
     except Exception as error:  # each file format fails in a way of its own
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise DataError(f"The folder {str(folder)!r} could not be opened: {first}") from error

@@ -344,7 +344,7 @@ def scalar_table(
     share_words = "share of words irrelevant to an occupation, mean and SD over classes"
     cells[share_words] = _over_classes(share, printed=0.40)
     if ratings is not None:
-        each = [agreement(scorer, ratings, name=name) for name in scorer.classes]
+        each = [agreement(scorer, ratings, name=name) for name in scorer.by_class]
         known = [one.value for one in each if one.value is not None]
         about = {"printed": 0.68}
         words = "rank correlation of word weights with people's ratings"
