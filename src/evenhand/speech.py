@@ -13,6 +13,9 @@ _COUNTS = ("no", "one", "two", "three", "four", "five", "six",
 _USER = re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^\s/?#'\"]*@", re.IGNORECASE)
 
 
+_MOST_PLACES = 4
+
+
 def printable(text: str) -> str:
     """Text without the characters that would steer a terminal or a page.
 
@@ -194,16 +197,28 @@ def points(gap: float, *, places: int = 1) -> str:
     return f"{text} {'point' if text == '1' else 'points'}"
 
 
-def few(value: float) -> str:
+def few(value: float, *, beside: tuple[float, float] | None = None) -> str:
     """A number of times in as many digits as a person keeps in mind.
+
+    `beside` are the ends of its interval: where they would read the same, all get more digits.
 
     Examples:
         >>> few(16.7), few(3.7), few(4.0), few(0.81), few(0.123), few(1234.5)
         ('17', '3.7', '4.0', '0.8', '0.12', '1,234')
+        >>> [few(each, beside=(1.468, 1.493)) for each in (1.48, 1.468, 1.493)]
+        ['1.48', '1.47', '1.49']
     """
-    if value >= 9.95:
-        return f"{value:,.0f}"
-    return f"{value:.1f}" if value >= 0.295 else f"{value:.2f}"
+    places = _few_places(value)
+    if beside is not None:
+        while places < _MOST_PLACES and len({f"{end:.{places}f}" for end in beside}) < len(
+            {*beside}
+        ):
+            places += 1
+    return f"{value:,.{places}f}"
+
+
+def _few_places(value: float) -> int:
+    return 0 if value >= 9.95 else 1 if value >= 0.295 else 2
 
 
 def agreed_number(value: float) -> str:

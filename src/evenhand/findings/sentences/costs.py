@@ -130,7 +130,7 @@ wrong ones (7.4 to 16), where 2 to 5 was agreed.
     first = rows[0]
     people = words.people(first["attribute"], first["group"])
     pair, verdict, band = ends(first), first["verdict"], _band(first)
-    span = f" ({few(pair[0])} to {few(pair[1])})" if pair else ""
+    span = f" ({few(pair[0], beside=pair)} to {few(pair[1], beside=pair)})" if pair else ""
     weight = f"as seriously as {_weight(first)} {words.mistakes}{span}"
     seen = nearest_value(first)
     if verdict == OUTSIDE and seen is not None:
@@ -234,7 +234,7 @@ def _implied(cost_ratio: float) -> float:
 def _weight(row: Row) -> str | None:
     """A group's cost ratio; the set of them where scores are discrete."""
     if row["value"] is not None:
-        return few(row["value"])
+        return few(row["value"], beside=ends(row) if "low" in row else None)
     if row.get("set_low") is None:
         return None
     if row["set_high"] is None:
@@ -268,7 +268,7 @@ def _weights(rows: Sequence[Row], words: Words) -> str:
     """How one mistake is weighed against the other, group by group, and what was agreed."""
     first = rows[0]
     pair = ends(first)
-    span = f" ({few(pair[0])} to {few(pair[1])})" if pair else ""
+    span = f" ({few(pair[0], beside=pair)} to {few(pair[1], beside=pair)})" if pair else ""
     miss = words.a_miss("one", first["class"])
     said = (
         f"For {words.people(first['attribute'], first['group'])} {miss} is treated as seriously as "

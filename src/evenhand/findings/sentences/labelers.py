@@ -175,7 +175,7 @@ def parts_in_words(rows: Sequence[Row], words: Words, *, total: bool = True) -> 
     opens = "By parts"
     if total:
         pair = ends(ratio)
-        span = f" ({few(pair[0])} to {few(pair[1])})" if pair else ""
+        span = f" ({few(pair[0], beside=pair)} to {few(pair[1], beside=pair)})" if pair else ""
         group, other = (words.people(ratio["attribute"], ratio[k]) for k in ("group", "reference"))
         size = f"{few(ratio['value'])} times as much as"
         opens = f"For {group} a miss weighs {size} for {other}{span}"
