@@ -1,5 +1,7 @@
 """Areas under the curve from sums of placements."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -67,6 +69,17 @@ def test_turning_the_scores_round_mirrors(rows) -> None:
     up, down = from_scores(scores, truth), from_scores(-scores, truth)
     assert up.value == pytest.approx(1 - down.value)
     assert up.variance == pytest.approx(down.variance, abs=1e-12)
+
+
+@pytest.mark.parametrize("area", [0.0, 1.0])
+@pytest.mark.parametrize("rounding", [0.0, 1e-18])
+def test_what_rounding_leaves_of_a_variance_is_none(area: float, rounding: float) -> None:
+    one, many = np.array([area]), np.array([30.0])
+    exact = Auc(value=one, variance=np.zeros(1), positives=many, negatives=many, degrees=many)
+    found = replace(exact, variance=np.array([rounding]))
+    low, high = found.interval(z=Z)
+    assert (low, high) == exact.interval(z=Z)
+    assert 0 <= low[0] < high[0] <= 1
 
 
 def test_perfect_separation_still_has_an_interval() -> None:

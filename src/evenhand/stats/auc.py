@@ -46,7 +46,9 @@ class Auc:
         with np.errstate(all="ignore"):
             spread = self.value * (1 - self.value)
             t = -stdtrit(self.degrees, ndtr(-critical))
-            own = np.where(self.variance > 0, self.variance / spread * (t / critical) ** 2, 0.0)
+            # At an area of 0 or 1 a variance is what rounding leaves of none.
+            known = (self.variance > 0) & (spread > 0)
+            own = np.where(known, self.variance / spread * (t / critical) ** 2, 0.0)
             informative = np.where(np.isfinite(self.variance), 4 * spread * least, 0.0)
             inverse = (informative * own + _PRIOR * self._model()) / (informative + _PRIOR)
             n = np.maximum(1 / inverse, least)
