@@ -14,6 +14,7 @@ from evenhand.decisions.keywords import TableArguments, describe_roles
 from evenhand.decisions.table import Decisions
 from evenhand.decisions.tallied import find_tallies
 from evenhand.decisions.tallies.by_period import tally_periods
+from evenhand.decisions.tallies.privacy import keep_key, own_key
 from evenhand.decisions.tallies.sets import Tallies
 from evenhand.decisions.times import check_every, read_zone, today
 from evenhand.errors import UsageError
@@ -48,10 +49,9 @@ from evenhand.watching.sentences import (
 )
 from evenhand.watching.store import (
     FILE,
+    KEY,
     NewPeriod,
     Store,
-    keep_key,
-    store_key,
     stored_roles,
 )
 from evenhand.watching.streams import check_measures
@@ -200,7 +200,7 @@ def watch(
     ) if decisions is not None else ([], 0, b"")  # fmt: skip
     with Store.open(store, create=decisions is not None) as opened:
         if new:
-            if keep_key(store, key) != key:
+            if keep_key(Path(store) / KEY, key) != key:
                 raise UsageError(f"Another run made the store '{store}' just now. Try again.")
             with opened.writing():
                 opened.set_about(
@@ -310,7 +310,7 @@ def _new_periods(
     mark: Mapping[str, Any],
 ) -> tuple[list[NewPeriod], int, bytes]:
     """The periods that somebody gives, how many rows have no time, and the store's secret."""
-    key = store_key(store)
+    key = own_key(Path(store) / KEY)
     if every is None:
         raise UsageError("Say how long a period is: every='week' (--every week).")
     check_every(every)

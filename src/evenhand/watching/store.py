@@ -5,8 +5,6 @@ there whole or not at all, also when it is killed. What is replaced stays as a r
 """
 
 import json
-import os
-import secrets
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -20,7 +18,6 @@ from typing import Any
 from evenhand.decisions.roles import Roles
 from evenhand.decisions.tallies.sets import Tallies
 from evenhand.errors import DataError, UsageError
-from evenhand.files.reading import read_whole
 from evenhand.watching.periods import Period
 
 FILE, KEY = "watch.sqlite", "pseudonyms.key"
@@ -512,31 +509,6 @@ class Store:
                 made.append(f"{table}.parquet")
                 frame.write_parquet(place / made[-1])
         return made
-
-
-def store_key(path: str | Path) -> bytes:
-    """A store's own secret, under which names of people are hashed; a new one where it has none."""
-    place = Path(path) / KEY
-    try:
-        return read_whole(place).strip()
-    except FileNotFoundError:
-        return secrets.token_hex(32).encode("ascii")
-    except OSError as error:
-        raise DataError(f"'{place}' cannot be read: {error.strerror or error}.") from error
-
-
-def keep_key(path: str | Path, key: bytes) -> bytes:
-    """Keep a store's secret, unless another run kept one first: that one holds."""
-    place = Path(path) / KEY
-    try:
-        handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return place.read_bytes().strip()
-    except OSError as error:
-        raise UsageError(f"'{place}' cannot be written: {error.strerror or error}.") from error
-    with os.fdopen(handle, "wb") as file:
-        file.write(key)
-    return key
 
 
 def now() -> str:

@@ -1,6 +1,8 @@
 """What a tally set may show: names of people replaced, and small cells withheld."""
 
 import hmac
+import os
+import secrets
 from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import sha256
@@ -39,6 +41,29 @@ def read_key(secret: str | Path | bytes) -> bytes:
             f"{source} holds {len(key)} bytes, and a secret that nobody guesses has at least "
             f"{FEWEST_BYTES}. Make one with: openssl rand -hex 32"
         )
+    return key
+
+
+def own_key(place: Path) -> bytes:
+    """A store's own secret, under which names of people are hashed; a new one where it has none."""
+    try:
+        return read_whole(place).strip()
+    except FileNotFoundError:
+        return secrets.token_hex(32).encode("ascii")
+    except OSError as error:
+        raise DataError(f"'{place}' cannot be read: {error.strerror or error}.") from error
+
+
+def keep_key(place: Path, key: bytes) -> bytes:
+    """Keep a store's secret, unless another run kept one first: that one holds."""
+    try:
+        handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return place.read_bytes().strip()
+    except OSError as error:
+        raise UsageError(f"'{place}' cannot be written: {error.strerror or error}.") from error
+    with os.fdopen(handle, "wb") as file:
+        file.write(key)
     return key
 
 
