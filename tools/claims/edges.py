@@ -21,6 +21,7 @@ from evenhand.lenses.statistical.compare import LONE_CASE
 from evenhand.stats.estimate import critical
 from evenhand.stats.rates import wilson
 from evenhand.stats.spread import root_mean_square
+from evenhand.stats.trend import WEAK_SIGNAL
 
 Z = critical(0.95)
 # The mean of a logistic curve over normal leanings, by quadrature.
@@ -316,8 +317,8 @@ CLAIMS = (
           partial(pairs_by_weight, heavier=8.0)),
     *(
         _edge("mean |r| over classes", f"28 classes of 60, spread {spread:g}",
-              partial(latent_size, people=60, spread=spread), (0.93, 1.0), share=0.25)
-        for spread in (0.02, 0.05)
+              partial(latent_size, people=60, spread=spread), (0.93, 1.0), share=0.25, said=said)
+        for spread, said in ((0.02, ""), (0.05, WEAK_SIGNAL))
     ),
     _edge("norm bias, the one that leads", "28 classes of 60, ρ = 0.97",
           partial(latent_trend, rho=0.97, people=60), (0.93, 1.0), share=0.25),

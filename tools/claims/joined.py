@@ -241,8 +241,12 @@ def settling_impact(
         grown = _grown(sizes, asked.how_many)
         if asked.groups == 1 or sum(grown.values()) > 200_000:
             continue
-        later = _impact(generator, grown, seen)
-        out[i] = float(later.verdict in ("within", "outside"))
+        later = _impact(generator, grown, seen).rows
+        # What is promised is of the comparison that the finding leads with, not of all groups.
+        (verdict,) = later.where(
+            measure="impact_ratio", class_="1", group=found.findings[0].claim.group
+        )["verdict"]
+        out[i] = float(verdict in ("within", "outside"))
     return out
 
 
