@@ -138,9 +138,10 @@ def test_a_larger_crossed_gap_leads_and_nobody_outside_is_hidden() -> None:
     first, second = find(rows, Words(positive="1"))
     assert (first.attribute, second.attribute) == ("sex*age", "sex")
     assert first.line == (
-        "Group x (age old) gets decision '1' 30 points more often than group m (28 to 32); at most "
-        "5 was agreed. Outside as well: group f (age old) 15 points more (13 to 17); group f (age "
-        "young) 12 points more (10 to 14)."
+        "People whose sex is x and age is old get decision '1' 30 points more often than group m "
+        "(28 to 32); at most 5 was agreed. Outside as well: people whose sex is f and age is old, "
+        "15 points more (13 to 17); people whose sex is f and age is young, 12 points more (10 to "
+        "14)."
     )
 
 

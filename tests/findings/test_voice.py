@@ -196,8 +196,8 @@ LINES: dict[str, tuple[Words, dict[str, Any], list[dict[str, Any]], str]] = {
         ),
         two(S, 0.4, 0.2, attribute="gender*region", group="female*north", reference="male*south"),
         (
-            "40% of posts by women (region north) are removed, 20% of those of men (region "
-            "south): 20 points more (15 to 25)."
+            "40% of posts by women whose region is north are removed, 20% of those by men whose "
+            "region is south: 20 points more (15 to 25)."
         ),
     ),
     "in a stratum": (

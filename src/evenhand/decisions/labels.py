@@ -1,5 +1,6 @@
 """One spelling for every value that names a class or a group, whatever type it came as."""
 
+import re
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
@@ -14,6 +15,8 @@ RESERVED = (REST, OVERALL, MISSING)
 # Digits of the longest whole number that Python reads by itself.
 _LONGEST = 4_000
 _ALL_BUT = "not:"
+# A value of a crossed group: quoted where it has a star of its own.
+_CROSSED = re.compile(r"(?:^|(?<=\*))(?:'[^']*\*[^']*'(?=\*|$)|[^*]*)")
 
 
 def all_but(name: str) -> str:
@@ -90,6 +93,16 @@ def crossed_name(parts: Iterable[str]) -> str:
     if len(listed) == 1:
         return listed[0]
     return "*".join(f"'{part}'" if "*" in part else part for part in listed)
+
+
+def crossed_values(name: str) -> list[str]:
+    """The values of a crossed group by its name.
+
+    Examples:
+        >>> crossed_values("female*north"), crossed_values("'a*b'*c"), crossed_values("o'er*c")
+        (['female', 'north'], ['a*b', 'c'], ["o'er", 'c'])
+    """
+    return [one.strip("'") if "*" in one else one for one in _CROSSED.findall(name)]
 
 
 def ordered(labels: Iterable[str]) -> list[str]:

@@ -89,9 +89,7 @@ def _acts_from(view: View, row: Row) -> str:
 
 def who(view: View, attribute: str | None, group: str | None) -> str:
     """A group as a picture names it: in the words of people where there are any."""
-    if view.words.unnamed(attribute, group):
-        return str(view.words.name(attribute, group))
-    return view.words.people(attribute, group)
+    return view.words.label(attribute, group)
 
 
 def _has_many_classes(view: View, attribute: str | None, rate: str) -> bool:

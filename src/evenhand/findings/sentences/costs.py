@@ -17,6 +17,7 @@ from evenhand.findings.sentences.agreed import (
     span_words,
     two,
 )
+from evenhand.findings.sentences.crossed import goes_on, with_number
 from evenhand.findings.sentences.words import Said, Words, why_not, words
 from evenhand.lenses.measures import distance, look_up, nearest_value
 from evenhand.lenses.rows import Row
@@ -244,16 +245,14 @@ def _weight(row: Row) -> str | None:
 
 def _others(rows: Sequence[Row], words: Words, number: Any, *, before: str = "") -> str:
     """The other groups with their numbers, those that stand out first, the rest counted."""
-    named = [
-        f"{before}{words.people(row['attribute'], row['group'])} {number(row)}"
-        for row in rows[1:MOST_NAMED]
-    ]
+    people = [words.people(row["attribute"], row["group"]) for row in rows[1:MOST_NAMED]]
+    named = [f"{before}{with_number(who, number(row))}" for who, row in zip(people, rows[1:])]
     more = len(rows) - MOST_NAMED
     if more > 0:
         between = [row["value"] for row in rows[MOST_NAMED:] if row["value"] is not None]
         least = f" {_between(between, number)}" if between else ""
         named.append(f"{more:,} more {'group' if more == 1 else 'groups'}{least}")
-    return ", ".join(named)
+    return ("; " if any(map(goes_on, people)) else ", ").join(named)
 
 
 def _between(values: Sequence[float], number: Any) -> str:

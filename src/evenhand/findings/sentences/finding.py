@@ -16,6 +16,7 @@ from evenhand.findings.sentences.costs import (
     stated_costs,
     undefined_rows,
 )
+from evenhand.findings.sentences.crossed import with_number
 from evenhand.findings.sentences.labelers import (
     WEIGHTS_COMPARED,
     explaining,
@@ -188,7 +189,7 @@ def _also_outside(lead: Row, family: Sequence[Row], words: Words) -> str:
     others = [row for row in others if not _same(row, lead) and row["stratum"] != SUMMARY]
     if not others:
         return ""
-    named = [f"{_who(row, lead, words)} {plain_value(row)}" for row in others[:MOST_NAMED]]
+    named = [with_number(_who(row, lead, words), plain_value(row)) for row in others[:MOST_NAMED]]
     more = len(others) - len(named)
     if more:
         named.append(f"{more:,} more")

@@ -64,7 +64,8 @@ class Share:
         """Whose cases of which kind: "posts by women that break the rules"."""
         clause = self._clause()
         people = "people of " if clause and self._single else ""
-        return " ".join(filter(None, (f"{people}{self._whose(self.group)}", clause)))
+        also = "and" if clause and self._joins() else ""
+        return " ".join(filter(None, (f"{people}{self._whose(self.group)}", also, clause)))
 
     def both(self, own: str, other: str) -> str:
         """The shares of both groups: "36.1% of posts by women are removed, 18.5% of men's"."""
@@ -139,6 +140,11 @@ class Share:
         if self.among == "decided":
             return f"{'that' if things else 'who'} {self.words.happens(self.class_)}"
         return ""
+
+    def _joins(self) -> bool:
+        """Whether a clause on people follows another one on them."""
+        who = self.attribute, self.group
+        return self.words.has_clause(*who) and not self.words.of_things(*who)
 
     def _verb(self, *, one: bool = False) -> str:
         if self.does == "true":

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from evenhand.decisions.labels import MISSING, OVERALL, REST, excepted
+from evenhand.decisions.labels import MISSING, OVERALL, REST, crossed_values, excepted
 from evenhand.findings.limits import HIDDEN
+from evenhand.findings.sentences.crossed import Facet, Naming, crossed_people, goes_on
 from evenhand.lenses.measures import look_up
 from evenhand.lenses.rows import Row
 from evenhand.lenses.scope import HIDDEN_UNDER
@@ -70,7 +71,8 @@ class Words:
     `positive` is the class that counts as positive, None where there are many; `stratum` the
     column that was compared within; `meaning` says
     what a class is for the person decided about; `names` are the groups as tables show them;
-    `heard` are terms that were explained before.
+    `same_people` are columns that name the same people as another does, as a writer's and a
+    reader's do; `heard` are terms that were explained before.
     """
 
     item: Pair | None = None
@@ -86,6 +88,7 @@ class Words:
     stratum: str | None = None
     meaning: Mapping[str, str] = field(default_factory=dict)
     names: Names = field(default_factory=dict)
+    same_people: frozenset[str] = frozenset()
     heard: frozenset[str] = frozenset()
 
     @classmethod
@@ -100,6 +103,7 @@ class Words:
         """The words that a record holds: of its charter, its roles, its lenses and its rows."""
         system = (charter or {}).get("system") or {}
         positive, is_ = positive_class(details), roles.get("positive_is")
+        names = group_names(groups)
         return cls(
             item=_pair(system.get("item")),
             link=system.get("of"),
@@ -113,7 +117,8 @@ class Words:
             positive=positive,
             stratum=roles.get("stratum"),
             meaning={positive: is_} if positive and is_ else {},
-            names=group_names(groups),
+            names=names,
+            same_people=_same_people(names, system.get("groups") or {}),
         )
 
     # --- who ---------------------------------------------------------------------------------
@@ -133,21 +138,61 @@ class Words:
             ('nonbinary people', 'women')
             >>> words.people("race", "Black"), words.people("old", "1"), words.people("a", "<rest>")
             ('group Black', 'group old=1', 'everybody else')
-            >>> words.people("gender*region", "female*north")
-            'women (region north)'
+            >>> words.people("gender*region", "female*north"), words.people("a*b", "x*y")
+            ('women whose region is north', 'people whose a is x and b is y')
         """
+        return str(self._people(attribute, value))
+
+    def _people(self, attribute: str | None, value: str | None) -> Naming:
         if value is None:
-            return "people"
+            return Naming(who="people")
         if value in OTHERS:
-            return OTHERS[value]
+            return Naming(who=OTHERS[value])
         if value == MISSING:
-            return f"people whose {attribute} is missing"
-        columns, values = str(attribute).split("*"), value.split("*")
-        if len(columns) > 1 and len(columns) == len(values):
-            return self._crossed(list(zip(columns, values)))
+            return Naming(who="people", clause=f"whose {attribute} is missing")
         own = self._own_name(str(attribute), value)
-        shown = str(self.name(attribute, value))
-        return own or f"group {shown}"
+        parts = self._parts(attribute, value)
+        if parts and own is None:
+            apart = any(part.column in self.same_people for part in parts)
+            nouns = (self.item[1],) if self.item is not None and self.people_are_items else ()
+            return crossed_people(parts, nouns=nouns, apart=apart)
+        return Naming(who=own or f"group {self.name(attribute, value)}")
+
+    def has_clause(self, attribute: str | None, value: str | None) -> bool:
+        """Whether the name of a group ends in a clause, which a further one joins with "and".
+
+        Examples:
+            >>> Words().has_clause("sex*region", "male*north"), Words().has_clause("sex", "male")
+            (True, False)
+        """
+        return bool(self._people(attribute, value).clause)
+
+    def label(self, attribute: str | None, value: str | None) -> str:
+        """A group as a picture names it: its people in a word or two, or else its name.
+
+        Examples:
+            >>> words = Words(people_names={"race": {"b": "Black people"}})
+            >>> words.label("sex", "female"), words.label("sex", "x"), words.label("a*b", "x*y")
+            ('women', 'x', 'x, y')
+            >>> words.label("sex*race", "female*b"), words.label("sex*region", "male*north")
+            ('Black women', 'men, north')
+        """
+        parts = self._parts(attribute, value)
+        if parts and self.has_clause(attribute, value):
+            return ", ".join(part.name or part.value for part in parts)
+        if self.unnamed(attribute, value):
+            return str(self.name(attribute, value))
+        return self.people(attribute, value)
+
+    def _parts(self, attribute: str | None, value: str | None) -> list[Facet]:
+        """The columns and values of a crossed group; none of another."""
+        columns, values = str(attribute).split("*"), crossed_values(str(value))
+        if len(columns) == 1 or len(columns) != len(values):
+            return []
+        return [
+            Facet(column=column, value=one, name=self._own_name(column, one))
+            for column, one in zip(columns, values)
+        ]
 
     def unnamed(self, attribute: str | None, value: str | None) -> bool:
         """Whether a sentence can only say "group" of a group, for want of a name of its people.
@@ -156,14 +201,13 @@ class Words:
             >>> words = Words(people_names={"age": {"x": "group homes' residents"}})
             >>> words.unnamed("age", "x"), words.unnamed("age", "y"), words.unnamed("age", "<rest>")
             (False, True, False)
-            >>> words.unnamed("age*sex", "y*z"), words.unnamed("age*sex", "y*female")
-            (True, False)
+            >>> words.unnamed("age*sex", "y*z")
+            False
         """
         if value is None or value in OTHERS or value == MISSING:
             return False
-        columns, values = str(attribute).split("*"), value.split("*")
-        parts = list(zip(columns, values)) if len(columns) == len(values) else []
-        return not any(self._own_name(*part) for part in parts or [(str(attribute), value)])
+        own = self._own_name(str(attribute), value)
+        return own is None and not self._parts(attribute, value)
 
     def is_one(self, attribute: str | None, value: str | None) -> bool:
         """Whether what is decided about is one thing to English: "group f is", "women are"."""
@@ -175,17 +219,6 @@ class Words:
         # The same value of another column has a name of its own, which says which column it is.
         shared = "=" in str(self.names.get((attribute, value), ""))
         return named or (None if shared else _ENGLISH.get(value.lower()))
-
-    def _crossed(self, parts: list[tuple[str, str]]) -> str:
-        own = {column: self._own_name(column, value) for column, value in parts}
-        first = next((column for column, name in own.items() if name), parts[0][0])
-        rest = [
-            str(own[column]) if own[column] else f"{column} {value}"
-            for column, value in parts
-            if column != first
-        ]
-        head = own[first] or f"group {dict(parts)[first]}"
-        return f"{head} ({', '.join(rest)})"
 
     def subject(self, attribute: str | None, value: str | None) -> str:
         """What is decided about, of a group: its items, or its people where they are the items.
@@ -234,7 +267,7 @@ class Words:
         """
         who = self.people(attribute, value)
         if self.of_things(attribute, value):
-            return possessive(who)
+            return f"those {self.link or 'of'} {who}" if goes_on(who) else possessive(who)
         if self.item is not None and who.endswith(f" {self.item[1]}"):
             return f"{who.removesuffix(self.item[1])}ones"
         return who
@@ -407,10 +440,10 @@ def possessive(who: str) -> str:
     """Whose something is.
 
     Examples:
-        >>> possessive("men"), possessive("Black defendants"), possessive("women (region north)")
-        ("men's", "Black defendants'", 'those of women (region north)')
+        >>> possessive("men"), possessive("Black defendants"), possessive("people over 60")
+        ("men's", "Black defendants'", 'those of people over 60')
     """
-    if not who[-1:].isalnum():
+    if goes_on(who):
         return f"those of {who}"
     return f"{who}'" if who.endswith("s") and " " in who else f"{who}'s"
 
@@ -452,6 +485,18 @@ def group_names(groups: Iterable[tuple[str | None, str | None]]) -> dict[tuple[A
         (attribute, str(value)): str(name_of(value, attribute, shared=len(holders[str(value)]) > 1))
         for attribute, value in pairs
     }
+
+
+def _same_people(names: Names, people_names: Mapping[str, Mapping[str, str]]) -> frozenset[str]:
+    """Columns that name the same people as another column: they speak of several persons."""
+    called: dict[str, set[str]] = {}
+    for attribute, value in names:
+        own = (people_names.get(str(attribute)) or {}).get(value) or _ENGLISH.get(value.lower())
+        if own is not None:
+            called.setdefault(own, set()).add(str(attribute))
+    return frozenset(
+        column for columns in called.values() if len(columns) > 1 for column in columns
+    )
 
 
 def words(measure: str) -> str:
