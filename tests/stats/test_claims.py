@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from claims.claim import Claim, Outcome, registry, run
-from claims.page import END, START, held, table, write
+from claims.page import END, START, held, keep, kept, table, write
 
 # Whole audits, and series judged at every look, are slow.
 WHOLE = ("audits:", "looks:")
@@ -95,6 +95,22 @@ def test_rows_that_are_not_simulated_again_stay(tmp_path) -> None:
     assert [outcome.repetitions for outcome in kept] == [1001, 1001]
     write(kept, page)
     assert page.read_text() == text
+
+
+def test_a_run_that_is_ended_early_keeps_its_chunks(tmp_path) -> None:
+    both = [coin(), coin(measure="die")]
+    seen = []
+
+    def so_far(outcome: Outcome) -> None:
+        keep(outcome, folder=tmp_path)
+        seen.append(outcome.repetitions)
+
+    outcomes = run(both, repetitions=250, so_far=so_far)
+    assert seen == [90, 180, 225] * 2
+    again = kept([*both, coin(measure="card")], tmp_path)
+    assert [(o.claim.name, o.hits, o.repetitions) for o in again] == [
+        (o.claim.name, o.hits, o.repetitions) for o in outcomes
+    ]
 
 
 def test_names_are_unique() -> None:

@@ -176,9 +176,9 @@ def test_a_jump_is_found_and_dated() -> None:
 
 def test_lines_spend_what_they_may() -> None:
     errors = np.full(40, 0.02)
-    lines = normal_lines(errors, tau=0.05, alpha=0.2, horizon=40, series=2_000, noise=(0.0,))
+    lines = normal_lines(errors, tau=0.05, alpha=0.2, horizon=40, series=2_000, places=(0,))
     assert np.isinf(lines.height[0, : seq.BURN_IN]).all()
-    again = normal_lines(errors, tau=0.05, alpha=0.2, horizon=40, series=2_000, noise=(0.0,))
+    again = normal_lines(errors, tau=0.05, alpha=0.2, horizon=40, series=2_000, places=(0,))
     assert (lines.height == again.height).all()
     rng = np.random.default_rng(5)
     crossed = 0
@@ -206,3 +206,17 @@ def test_single_looks_are_those_of_the_whole_series() -> None:
     )
     np.testing.assert_allclose(last.total, whole.total[140:])
     np.testing.assert_allclose(seq.discounted(last), seq.discounted(whole)[140:])
+
+
+def test_a_line_begins_as_it_did_with_fewer_periods() -> None:
+    # Weeks added one by one alarm as the same weeks added at once.
+    rng = np.random.default_rng(4)
+    n = np.full(30, 60)
+    counts = rng.binomial(n, 0.3), n, rng.binomial(n, 0.3), n
+    shared = {"tau": 0.05, "alpha": 0.05, "horizon": 52, "series": 3_000}
+    whole = change_lines(*counts, **shared)
+    part = change_lines(*(each[:20] for each in counts), places=(3, 1), **shared)
+    assert np.array_equal(part.height, whole.height[[3, 1], :20])
+    errors = np.full(30, 0.02)
+    whole, part = normal_lines(errors, **shared), normal_lines(errors[:20], places=(2,), **shared)
+    assert np.array_equal(part.height, whole.height[2:3, :20])

@@ -19,6 +19,7 @@ from evenhand.watching.verdicts import (
     CHANGE,
     LIMIT,
     LineBook,
+    LineQuestion,
     Settings,
     judge_stream,
     numbers_of,
@@ -44,6 +45,13 @@ def drawn(seed: int, *, jump: float = 0.0, weeks: int = 30, n: int = 300) -> Str
     rate = np.where(np.arange(weeks) >= 18, 0.3 + jump, 0.3)
     size = np.full(weeks, n)
     return stream([rng.binomial(size, rate), size, rng.binomial(size, 0.3), size])
+
+
+def asked(one: Stream, *, alpha: float) -> LineQuestion:
+    numbers = numbers_of(one, QUICK)
+    return LineQuestion(
+        stream=one, numbers=numbers, start=0, alpha=alpha, horizon=30, settings=QUICK
+    )
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -94,11 +102,7 @@ def test_lines_are_kept() -> None:
 
 def test_a_smaller_share_raises_the_line_by_its_logarithm() -> None:
     one = drawn(1, jump=0.2)
-    numbers, looks = numbers_of(one, QUICK), np.arange(20, 25)
-    heights = [
-        LineBook().line(one, numbers, 0, alpha, 30, QUICK, looks=looks)[looks]
-        for alpha in (0.05, 0.0005)
-    ]
+    heights = [LineBook().line(asked(one, alpha=alpha), 0, 25)[20:] for alpha in (0.05, 0.0005)]
     np.testing.assert_allclose(heights[1] - heights[0], np.log(100))
 
 

@@ -84,9 +84,9 @@ class Outcome:
         return "above" if self.rate - 2 * self.error > high else "holds"
 
 
-def registry() -> tuple[Claim, ...]:
-    """All claims, in the order of their modules."""
-    return tuple(claim for home in HOMES for claim in import_module(home).CLAIMS)
+def registry(homes: Sequence[str] = HOMES) -> tuple[Claim, ...]:
+    """All claims of these modules, in their order."""
+    return tuple(claim for home in homes for claim in import_module(home).CLAIMS)
 
 
 def run(
@@ -95,9 +95,14 @@ def run(
     repetitions: int,
     processes: int = 1,
     seed: int = 0,
+    homes: Sequence[str] = HOMES,
     progress: Callable[[Outcome], None] | None = None,
+    so_far: Callable[[Outcome], None] | None = None,
 ) -> list[Outcome]:
-    """The outcome of every claim, in order; `progress` is called as each is known."""
+    """The outcome of every claim, in order; `progress` is called as each is known.
+
+    `so_far` is called as each chunk is known, so that a run that is ended early loses little.
+    """
     asked = [max(1, round(repetitions * claim.share)) for claim in claims]
     tasks = [
         (place, part, min(CHUNK, count - start))
@@ -108,13 +113,15 @@ def run(
         simulated: Iterable[NDArray[np.float64]] = (
             simulate_chunk(claims[place], seed, part, size) for place, part, size in tasks
         )
-        return _gather(claims, tasks, simulated, progress)
+        return _gather(claims, tasks, simulated, progress, so_far)
     names = [claim.name for claim in claims]
     # Spawned, not forked: the engine's threads do not survive a fork.
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        arguments = zip(*((names[place], seed, part, size) for place, part, size in tasks))
+        arguments = zip(
+            *((tuple(homes), names[place], seed, part, size) for place, part, size in tasks)
+        )
         simulated = pool.map(_by_name, *arguments)
-        return _gather(claims, tasks, simulated, progress)
+        return _gather(claims, tasks, simulated, progress, so_far)
 
 
 def simulate_chunk(claim: Claim, seed: int, part: int, size: int) -> NDArray[np.float64]:
@@ -123,8 +130,10 @@ def simulate_chunk(claim: Claim, seed: int, part: int, size: int) -> NDArray[np.
     return np.asarray(claim.simulate(generator, size), dtype=np.float64)
 
 
-def _by_name(name: str, seed: int, part: int, size: int) -> NDArray[np.float64]:
-    claim = next(claim for claim in registry() if claim.name == name)
+def _by_name(
+    homes: tuple[str, ...], name: str, seed: int, part: int, size: int
+) -> NDArray[np.float64]:
+    claim = next(claim for claim in registry(homes) if claim.name == name)
     return simulate_chunk(claim, seed, part, size)
 
 
@@ -133,14 +142,17 @@ def _gather(
     tasks: Sequence[tuple[int, int, int]],
     simulated: Iterable[NDArray[np.float64]],
     progress: Callable[[Outcome], None] | None,
+    so_far: Callable[[Outcome], None] | None,
 ) -> list[Outcome]:
     outcomes: list[Outcome] = []
     hits, count = 0.0, 0
     for place, (task, result) in enumerate(zip(tasks, simulated)):
         known = result[~np.isnan(result)]
         hits, count = hits + float(known.sum()), count + known.size
+        outcome = Outcome(claim=claims[task[0]], hits=hits, repetitions=count)
+        if so_far is not None:
+            so_far(outcome)
         if place + 1 == len(tasks) or tasks[place + 1][0] != task[0]:
-            outcome = Outcome(claim=claims[task[0]], hits=hits, repetitions=count)
             outcomes.append(outcome)
             hits, count = 0.0, 0
             if progress is not None:

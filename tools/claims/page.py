@@ -1,7 +1,9 @@
 """The table of claims on the page that says how sure the numbers are."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
+from zlib import crc32
 
 from claims.claim import Claim, Outcome
 
@@ -87,6 +89,31 @@ def held(claims: Sequence[Claim], page: Path = PAGE) -> list[Outcome]:
             rate = float(cells[3].split(" ±")[0])
             found.append(Outcome(claim=claim, hits=rate * count, repetitions=count))
     return found
+
+
+def keep(outcome: Outcome, *, folder: Path) -> None:
+    """Keep what is known of a claim so far, one file for each claim."""
+    folder.mkdir(parents=True, exist_ok=True)
+    facts = {
+        "claim": outcome.claim.name, "hits": outcome.hits, "repetitions": outcome.repetitions,
+    }  # fmt: skip
+    place = folder / f"{crc32(outcome.claim.name.encode()):08x}.json"
+    place.write_text(json.dumps(facts, ensure_ascii=False), encoding="utf-8")
+
+
+def kept(claims: Sequence[Claim], folder: Path) -> list[Outcome]:
+    """What a folder says of these claims."""
+    found = {}
+    for place in folder.glob("*.json"):
+        facts = json.loads(place.read_text(encoding="utf-8"))
+        found[facts["claim"]] = facts
+    return [
+        Outcome(
+            claim=claim, hits=found[claim.name]["hits"],
+            repetitions=found[claim.name]["repetitions"],
+        )
+        for claim in claims if claim.name in found
+    ]  # fmt: skip
 
 
 def write(outcomes: Sequence[Outcome], page: Path = PAGE) -> None:

@@ -17,14 +17,14 @@ from evenhand.watching.verdicts import (
     LIMIT,
     Judged,
     LineBook,
+    LineQuestion,
     Settings,
     judge_stream,
     numbers_of,
 )
 
 WEEKS, JUMP = 52, 26
-# Lines of few series: what they lack in precision they add in height.
-SETTINGS = Settings(horizon=WEEKS, series=4_000)
+SETTINGS = Settings(horizon=WEEKS)
 AGREED = 0.05
 # Series that stay below a line that so many times more null series cross are not judged in full.
 SCREEN = 2.5
@@ -140,10 +140,11 @@ def _screen(draw: Draw, members: int) -> Floats:
     """A line that more null series of a setting cross than may alarm, drawn once for all."""
     stream = draw(np.random.default_rng(15))
     numbers = numbers_of(stream, SETTINGS)
-    wide = Settings(horizon=WEEKS, series=20_000, between="none")
-    looks = np.arange(WEEKS)
-    alpha = SCREEN * SETTINGS.alpha / members
-    return LineBook().line(stream, numbers, 0, alpha, WEEKS, wide, looks=looks)
+    asked = LineQuestion(
+        stream=stream, numbers=numbers, start=0, alpha=SCREEN * SETTINGS.alpha / members,
+        horizon=WEEKS, settings=SETTINGS,
+    )  # fmt: skip
+    return LineBook().line(asked, 0, WEEKS)
 
 
 def change_alarm(stream: Stream, screen: Floats, *, members: int = 1) -> Any:
@@ -304,10 +305,10 @@ CLAIMS = (
     _claim("alarm of a change that is none", "400 pairs a week, 2 % flip either way",
            says_changed, _RARELY, draw=_FLIPS),
     _claim("alarm of a change that is none", "any of eight streams, 500 a week", says_changed,
-           _RARELY, draw=partial(series, sizes=equal), streams=8, share=0.25),
+           _RARELY, draw=partial(series, sizes=equal), streams=8),
     *(
         _claim("alarm of a change that is none", name, says_changed, _SELDOM,
-               draw=partial(series, **setting), share=0.25)
+               draw=partial(series, **setting))
         for name, setting in WANDERING.items()
     ),
     *(

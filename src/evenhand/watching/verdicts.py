@@ -323,15 +323,17 @@ def _first_alarm(
     else:
         onsets = change_evidence(gaps, spread, tau=numbers.tau, since=first)
         evidence = onsets.total
-        looks_ = np.arange(first + 1, gaps.size + 1)
+        asked = LineQuestion(
+            stream=stream, numbers=numbers, start=start, alpha=alpha, horizon=horizon,
+            settings=settings,
+        )  # fmt: skip
         errors = np.where(np.isfinite(onsets.log_evidence), onsets.error, inf)
-        near = evidence > least_line(errors, numbers.tau, spent(looks_, alpha, horizon)) - SLACK
+        looks_ = np.arange(first + 1, gaps.size + 1)
+        near = evidence > asked.least(errors, looks_) - SLACK
         if not near.any():
             return None
-        ask = (stream, numbers, start, alpha, horizon, settings)
-        rough = book.line(*ask)[first:]
-        near &= evidence > rough - SLACK
-        beyond = _crossings(evidence, near, first, lambda looks: book.line(*ask, looks=looks))
+        near &= evidence > book.rough(asked)[first:] - SLACK
+        beyond = _crossings(evidence, near, first, asked, book)
     if not beyond.size:
         return None
     return describe_alarm(detector, onsets, gaps, spread, first + int(beyond[0]), start, settings)
@@ -341,18 +343,46 @@ def _crossings(
     evidence: FloatArray,
     near: NDArray[np.bool_],
     first: int,
-    draw: Callable[[NDArray[np.intp]], FloatArray],
+    asked: "LineQuestion",
+    book: "LineBook",
 ) -> NDArray[np.intp]:
-    """Where the evidence lies above the line, of the looks that come near one.
+    """Where the evidence lies above every line that holds there, of the looks that come near one.
 
     The earliest are tried first: where they end in an alarm, nobody needs the lines of the rest.
     """
     places = np.flatnonzero(near)
-    for part in (places[places <= places[0] + _AHEAD], places) if places.size else ():
-        beyond = part[evidence[part] > draw(first + part)[first + part]]
-        if beyond.size:
-            return beyond
+    short = first + places < MOST_LOOKS
+    for looks in (places[short], places[~short]):
+        early = looks[looks <= looks[0] + _AHEAD] if looks.size else looks
+        for part in (early, looks):
+            left = _above(evidence, part, first, asked, book)
+            if left.size:
+                return left
     return places[:0]
+
+
+def _above(
+    evidence: FloatArray,
+    looks: NDArray[np.intp],
+    first: int,
+    asked: "LineQuestion",
+    book: "LineBook",
+) -> NDArray[np.intp]:
+    """Those of the looks at which the evidence lies above every line that holds there.
+
+    The line for the most noise comes first: it is the highest as a rule, and a look that stays
+    below one line needs no other.
+    """
+    if not looks.size:
+        return looks
+    end = int(first + looks[-1] + 1)
+    most, left = asked.noise_places(end), looks
+    for place in range(int(most[first + looks].max()), -1, -1):
+        holds = most[first + left] >= place
+        if holds.any():
+            heights = book.line(asked, place, end)[first + left]
+            left = left[~holds | (evidence[left] > heights)]
+    return left
 
 
 def describe_alarm(
@@ -413,6 +443,11 @@ def spent(looks: ArrayLike, alpha: float, horizon: int | None) -> FloatArray:
     return np.asarray(alpha * np.minimum(t / horizon if horizon else t / (t + OPEN_HORIZON), 1.0))
 
 
+def drawn_share(alpha: float, series: int) -> float:
+    """The share a line is drawn for: so many null series lie above it that it is one."""
+    return min(max(alpha, FEWEST_ABOVE / series), 0.5)
+
+
 def least_line(errors: FloatArray, tau: ArrayLike, share: ArrayLike) -> FloatArray:
     """What no line can lie below: one onset alone already exceeds it as often.
 
@@ -429,6 +464,44 @@ def least_line(errors: FloatArray, tau: ArrayLike, share: ArrayLike) -> FloatArr
     return np.asarray(np.where(np.isfinite(errors), least, -inf).max(axis=-1))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineQuestion:
+    """For which stream, from which column on and for which share of false alarms lines are."""
+
+    stream: Stream
+    numbers: Numbers
+    start: int
+    alpha: float
+    horizon: int | None
+    settings: Settings
+
+    def series(self, periods: int) -> int:
+        """How many null series a line over so many periods is drawn from."""
+        return self.settings.series if periods <= MOST_LOOKS else FEWER_SERIES
+
+    def drawn(self, periods: int) -> float:
+        """The share that a line is drawn for: the one asked for, or the least that shows."""
+        return drawn_share(self.alpha, self.series(periods))
+
+    def least(self, errors: FloatArray, looks: NDArray[np.intp]) -> FloatArray:
+        """What no line can lie below at looks counted from 1; `errors` are by (look, onset)."""
+        many = np.array([self.drawn(int(look)) for look in looks])
+        share = spent(looks, 1.0, self.horizon) * many
+        return least_line(errors, self.numbers.tau, share) + self.raised(looks)
+
+    def raised(self, looks: NDArray[np.intp]) -> FloatArray:
+        """By how much lines are at least raised at looks, counted from 1, for a smaller share."""
+        return np.log([self.drawn(int(look)) / self.alpha for look in looks])
+
+    def noise_places(self, end: int) -> NDArray[np.intp]:
+        """Up to which noise lines hold at each look: the first that may not be exceeded."""
+        columns = self.numbers.upper[self.start : self.start + end]
+        if self.settings.between == NONE:
+            return np.zeros(columns.size, dtype=np.intp)
+        grid = np.array(NOISE) * self.numbers.tau
+        return np.minimum(np.searchsorted(grid, columns), grid.size - 1)
+
+
 class LineBook:
     """Lines drawn so far, by what they were drawn for; `find` looks where they are kept."""
 
@@ -436,57 +509,44 @@ class LineBook:
         self._find = find
         self.new: dict[str, bytes] = {}
 
-    def line(
-        self,
-        stream: Stream,
-        numbers: Numbers,
-        start: int,
-        alpha: float,
-        horizon: int | None,
-        settings: Settings,
-        *,
-        looks: NDArray[np.intp] | None = None,
-    ) -> FloatArray:
-        """The line from `start` on, for these looks: its height on the scale of log evidence.
+    def rough(self, asked: LineQuestion) -> FloatArray:
+        """A line that is quick to draw and above any other by chance alone.
 
-        Without looks a rough one, quick and above the line by chance alone: from few series, as
-        if nothing varied between periods, and for at least the share that few series can show.
+        From few series, as if nothing varied between periods. That of a long sequence is drawn
+        now and then, and goes on as it ended.
         """
-        rough = looks is None
-        whole = stream.counts.shape[1] - start
-        # A rough line of a long sequence is drawn now and then, and goes on as it ended.
-        drawn_to = whole - whole % ROUGH_EVERY if whole > MOST_LOOKS else whole
-        end = start + (drawn_to if looks is None else int(looks.max()) + 1)
-        counts = np.ascontiguousarray(stream.counts[:, start:end])
-        series = settings.series if counts.shape[1] <= MOST_LOOKS else FEWER_SERIES
-        series = min(series, ROUGH_SERIES) if rough else series
-        drawn = min(max(alpha, FEWEST_ABOVE / series), 0.5)
-        grid = np.array(NOISE) * numbers.tau
-        place = np.minimum(np.searchsorted(grid, numbers.upper[start:end]), grid.size - 1)
-        most = 0 if looks is None or settings.between == NONE else int(place[looks].max())
-        noise = NOISE[: most + 1]
-        facts = [stream.kind, numbers.tau, drawn, horizon, noise, series, settings.seed]
+        whole = asked.stream.counts.shape[1] - asked.start
+        end = whole - whole % ROUGH_EVERY if whole > MOST_LOOKS else whole
+        series = min(asked.series(whole), ROUGH_SERIES)
+        drawn = drawn_share(asked.alpha, series)
+        heights = self._height(asked, 0, end, series, drawn)
+        later = np.full(whole - end, heights[-1] - 2 * SLACK)
+        return np.concatenate([heights, later]) + asked.raised(np.arange(1, whole + 1))
+
+    def line(self, asked: LineQuestion, place: int, end: int) -> FloatArray:
+        """The line for a noise up to a look, its height on the scale of log evidence."""
+        drawn = asked.drawn(end)
+        heights = self._height(asked, place, end, asked.series(end), drawn)
+        return heights + log(drawn / asked.alpha)
+
+    def _height(
+        self, asked: LineQuestion, place: int, end: int, series: int, drawn: float
+    ) -> FloatArray:
+        begin, stop = asked.start, asked.start + end
+        counts = np.ascontiguousarray(asked.stream.counts[:, begin:stop])
+        tau, seed = asked.numbers.tau, asked.settings.seed
+        facts = [asked.stream.kind, tau, drawn, asked.horizon, place, series, seed]
         name = sha256(repr(facts).encode() + counts.tobytes()).hexdigest()
-        heights = self._held(name, len(noise))
-        shared: dict[str, Any] = {
-            "tau": numbers.tau, "alpha": drawn, "horizon": horizon, "noise": noise,
-            "series": series, "seed": settings.seed,
-        }  # fmt: skip
-        if heights is None:
+        content = self.new.get(name) or (self._find(name) if self._find else None)
+        if content is None:
+            shared: dict[str, Any] = {
+                "tau": tau, "alpha": drawn, "horizon": asked.horizon, "places": (place,),
+                "series": series, "seed": seed,
+            }  # fmt: skip
             made = (
-                normal_lines(numbers.errors[start:end], **shared)
-                if stream.kind != "rates"
+                normal_lines(asked.numbers.errors[begin:stop], **shared)
+                if asked.stream.kind != "rates"
                 else change_lines(*counts, **shared)
             )
-            heights = made.height
-            self.new[name] = heights.astype("<f8").tobytes()
-        if rough:
-            later = np.full(whole - drawn_to, heights[0, -1] - 2 * SLACK)
-            return np.concatenate([heights[0], later])
-        highest = np.maximum.accumulate(heights, axis=0)
-        at = np.minimum(place, len(noise) - 1)
-        return np.asarray(highest[at, np.arange(at.size)] + log(drawn / alpha))
-
-    def _held(self, name: str, rows: int) -> FloatArray | None:
-        content = self.new.get(name) or (self._find(name) if self._find else None)
-        return None if content is None else np.frombuffer(content, "<f8").reshape(rows, -1)
+            content = self.new[name] = made.height[0].astype("<f8").tobytes()
+        return np.frombuffer(content, "<f8")
