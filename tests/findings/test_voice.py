@@ -7,6 +7,7 @@ import pytest
 
 from evenhand.findings.sentences.costs import say_costs, say_labeler_costs, say_undefined
 from evenhand.findings.sentences.labelers import parts_in_words, standard_in_words
+from evenhand.findings.sentences.relabel import single_labelers_step
 from evenhand.findings.sentences.rows import say_row
 from evenhand.findings.sentences.steps import next_step, source_of
 from evenhand.findings.sentences.words import Words
@@ -1232,7 +1233,7 @@ COMPARE = "compare remedies side by side, with what each costs (evenhand compare
 STEPS = {
     "thresholds": f"A cut of 0.58 (0.55 to 0.61) for posts by nonbinary people would meet the "
     f"agreement; today it is 0.35. {LAW}",
-    "labelers": "Go through labels of posts by nonbinary people with the labelers, and say in the "
+    "labelers": "Go through labels on posts by nonbinary people with the labelers, and say in the "
     "guideline and in training how much evidence is enough.",
     "counterfactual": f"Train on texts with the words exchanged, or mask them, and {COMPARE}",
     "norms": f"Look at the words that carry it, and {COMPARE}",
@@ -1281,6 +1282,81 @@ def test_what_to_do_counts_the_decisions_between_a_gap_and_its_limit() -> None:
     assert "on posts by women that do not break the rules would" in next_step(finding, rates, POSTS)
 
 
+LABELLED = {
+    "group": "nonbinary", "hits": 270.0, "misses": 30.0, "false_alarms": 230.0,
+    "correct_rejections": 470.0, "z_hit": 1.2816, "z_false_alarm": -0.4439,
+    "variance_hit": 0.0098, "variance_false_alarm": 0.0024, "covariance": 0.0,
+}  # fmt: skip
+LABELS = {"labelers": {"attributes": [{"attribute": "gender", "counts": [LABELLED]}]}}
+GUIDE = "Then say in the guideline and in training how much evidence is enough."
+TRAIN = "Then give labelers more to go by, or train them on such cases."
+
+
+def beyond(measure: str, value: float, low: float, high: float, *edges: float) -> dict[str, Any]:
+    ends = {"low": low, "high": high, "limit_low": edges[0], "limit_high": edges[1]}
+    return row(measure, value, low, high, lens="labelers", **ends)
+
+
+# A bar that moves by s turns n·(Φ(z) − Φ(z − s)) of either truth. A weight of 12 where 6 was
+# agreed asks for s = log(2)/1.7255 = 0.402: 300·(.9 − .8106) + 700·(.3286 − .1989) = 118. A bar
+# 0.5 lower that may be 0.2 lower has to rise by 0.3: 300·(.9 − .8369) + 700·(.3286 − .2285) = 89.
+# Skill that lacks 0.3 misses 300·(.9431 − .9) = 13.
+TURNED = {
+    "weight": (
+        beyond("cost_ratio", 12.0, 8.0, 18.0, 2.0, 6.0),
+        "Go through the most doubtful of the 500 labels 'removed' on posts by nonbinary people "
+        "with the labelers: about 118 (59 to 176) would come out otherwise if the two mistakes "
+        f"were weighed as agreed. {GUIDE}",
+    ),
+    "weight, too small": (
+        beyond("cost_ratio", 1.0, 0.7, 1.43, 2.0, 6.0),
+        "Go through the most doubtful of the 500 labels 'not removed' on posts by nonbinary people "
+        "with the labelers: about 124 (47 to 202) would come out otherwise if the two mistakes "
+        f"were weighed as agreed. {GUIDE}",
+    ),
+    "compared weight": (
+        beyond("cost_ratio_ratio", 2.5, 1.6, 3.9, 0.8, 1.25),
+        "Go through the most doubtful of the 500 labels 'removed' on posts by nonbinary people "
+        "with the labelers: about 118 (52 to 183) would come out otherwise if the two mistakes "
+        f"were weighed as agreed. {GUIDE}",
+    ),
+    "implied threshold": (
+        beyond("implied_threshold", 1 / 13, 1 / 19, 1 / 9, 1 / 7, 1 / 3),
+        "Go through the most doubtful of the 500 labels 'removed' on posts by nonbinary people "
+        "with the labelers: about 118 (59 to 176) would come out otherwise if the two mistakes "
+        f"were weighed as agreed. {GUIDE}",
+    ),
+    "bar": (
+        beyond("criterion_gap", -0.5, -0.65, -0.35, -0.2, 0.2),
+        "Go through the most doubtful of the 500 labels 'removed' on posts by nonbinary people "
+        "with the labelers: about 89 (43 to 135) would come out otherwise if as much evidence were "
+        f"asked for as was agreed. {GUIDE}",
+    ),
+    "skill": (
+        beyond("separation_gap", -0.5, -0.7, -0.3, -0.2, 0.2),
+        "Go through the most doubtful of the 30 labels 'not removed' on posts by nonbinary people "
+        "that break the rules with the labelers: about 13 (2 to 24) would come out otherwise if "
+        f"true cases were told from others as well as agreed. {TRAIN}",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TURNED)
+def test_what_to_do_counts_the_labels_at_stake(name: str) -> None:
+    finding = {"verdict": OUT, "layer": "implementation", "lens": "labelers"}
+    lead, said = TURNED[name]
+    assert next_step(finding, lead, POSTS, LABELS) == said
+
+
+def test_few_labels_of_a_truth_are_not_counted_on() -> None:
+    finding = {"verdict": OUT, "layer": "implementation", "lens": "labelers"}
+    lead, few = TURNED["weight"][0], {**LABELLED, "hits": 30.0, "misses": 10.0}
+    plain = "Go through labels on posts by nonbinary people with the labelers, and say in the"
+    for counts in (few, {**LABELLED, "z_hit": None}, {**LABELLED, "group": "male"}):
+        held = {"labelers": {"attributes": [{"attribute": "gender", "counts": [counts]}]}}
+        assert next_step(finding, lead, POSTS, held).startswith(plain)
+
+
 def test_what_to_do_without_a_number_or_a_group() -> None:
     finding = {"verdict": OUT, "layer": "implementation", "lens": "thresholds"}
     moved = f"Move the cut for posts by nonbinary people to where what was agreed is kept. {LAW}"
@@ -1289,9 +1365,9 @@ def test_what_to_do_without_a_number_or_a_group() -> None:
         "thresholds": {"cost_curves": {"groups": [CURVE | {"cheapest": {"threshold": None}}]}}
     }
     assert next_step(finding, THREE[0], POSTS, nobody) == moved
-    assert next_step(finding | {"lens": "labelers"}, {**THREE[0], "group": None}, POSTS) == (
-        "Go through disputed labels with the labelers who lie outside, before anything is held "
-        "against them."
+    assert single_labelers_step(1) == (
+        "Go through disputed labels with the labeler who lies outside, before anything is held "
+        "against that person."
     )
     assert next_step(finding | {"layer": "policy"}, THREE[0], POSTS) == (
         "Decide which of the two gives way: the limit, or the weight of the two mistakes."

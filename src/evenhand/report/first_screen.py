@@ -11,11 +11,11 @@ from evenhand.report.beside import Beside
 from evenhand.report.blocks import Block, slug, table
 from evenhand.report.labels import cell, listed, short, spoken
 from evenhand.report.ledger import recommended
-from evenhand.report.outline import AGREE, NOBODY, Outline, outline
+from evenhand.report.outline import AGREE, NOBODY, Outline, counted, outline
 from evenhand.report.picture import outermost, picture, rate_in_words
 from evenhand.report.rates import Grid, RateCell
 from evenhand.report.view import View
-from evenhand.speech import opening, plural
+from evenhand.speech import opening
 
 # Sections that are not named after their lens.
 PLACES = {"statistical": "gaps", "charter": "costs"}
@@ -112,9 +112,7 @@ def title(record: Mapping[str, Any]) -> str:
 
 def _meta(view: View) -> list[str]:
     data, made = view.record["data"], view.record["made"]
-    # In the charter's word for what is decided about; without one they are rows.
-    named = view.words.item or ("row", "rows")
-    rows = plural(data["rows"], *named) if data.get("rows") is not None else ""
+    rows = counted(view.record) if data.get("rows") is not None else ""
     groups = [short(name) for name in (data.get("roles") or {}).get("group") or []]
     by = f"by {listed(groups)}" if groups else ""
     decision = ((view.record.get("charter") or {}).get("system") or {}).get("decision")

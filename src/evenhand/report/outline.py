@@ -80,7 +80,7 @@ def outline(record: Plain) -> Outline:
         headline=opening(str(record.get("headline") or record["sentence"])),
         rest=str(record.get("remark") or ""),
         agreed=(record.get("charter") or {}).get("sentence") or "",
-        about=" ".join([f"{_counted(record)}.", *left_out(record)]),
+        about=" ".join([f"{counted(record)}.", *left_out(record)]),
         heeded=heeded,
         grids=tuple(rate_grids(record)),
         findings=tuple(_line(finding, record) for finding in findings),
@@ -91,10 +91,12 @@ def outline(record: Plain) -> Outline:
     )
 
 
-def _counted(record: Plain) -> str:
-    """How many were read, by what the charter calls them."""
+def counted(record: Plain) -> str:
+    """How many were read, by what the charter calls them; several labels may be of one item."""
     rows = record["data"].get("rows")
     item = ((record.get("charter") or {}).get("system") or {}).get("item") or ("row", "rows")
+    if (record["data"].get("roles") or {}).get("labeler"):
+        item = ("label", "labels")
     return plural(rows, *item) if rows is not None else str(record["data"]["source"])
 
 

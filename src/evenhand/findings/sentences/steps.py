@@ -7,6 +7,7 @@ from evenhand.charter.charter import ASKED
 from evenhand.findings.limits import OUTSIDE
 from evenhand.findings.sentences.agreed import ends
 from evenhand.findings.sentences.rates import Share
+from evenhand.findings.sentences.relabel import labelers_step
 from evenhand.findings.sentences.words import Words
 from evenhand.lenses.measures import look_up
 from evenhand.lenses.rows import Row
@@ -36,8 +37,8 @@ def next_step(
     lens = finding["lens"]
     if lens == "thresholds" and lead is not None:
         return _cut(lead, words, details or {})
-    if lens == "labelers":
-        return _guideline(lead, words)
+    if lens == "labelers" and lead is not None:
+        return labelers_step(lead, words, details or {})
     if lens == "counterfactual":
         return f"Train on texts with the words exchanged, or mask them, and {_REMEDIES}"
     if lens == "norms":
@@ -127,19 +128,6 @@ def _cut(lead: Row, words: Words, details: Mapping[str, Any]) -> str:
     present = (own.get("present") or {}).get("threshold")
     today = f"; today it is {present:.2f}" if present is not None else ""
     return f"A cut of {cut:.2f}{span} for {whose} would meet the agreement{today}. {_LAW}"
-
-
-def _guideline(lead: Row | None, words: Words) -> str:
-    if lead is None or lead["group"] is None:
-        return (
-            "Go through disputed labels with the labelers who lie outside, before anything is held "
-            "against them."
-        )
-    whom = words.subject(lead["attribute"], lead["group"])
-    return (
-        f"Go through labels of {whom} with the labelers, and say in the guideline and in training "
-        "how much evidence is enough."
-    )
 
 
 def whose_words(layer: str, owner: str | None) -> str:

@@ -310,6 +310,17 @@ class Words:
             return f"{'does' if one else 'do'} not get {what}"
         return f"{'gets' if one else 'get'} {what}"
 
+    def labelled(self, name: str | None, *, not_: bool = False) -> str:
+        """What a label says of a class, as it stands between quotes.
+
+        Examples:
+            >>> words = Words(decided="removed", positive="1")
+            >>> words.labelled("1"), words.labelled("1", not_=True), Words().labelled("1")
+            ('removed', 'not removed', '1')
+        """
+        said = self.decided if self.decided and name == self.positive else name
+        return f"not {said}" if not_ else str(said)
+
     def true_of(self, name: str | None, *, not_: bool = False, things: bool | None = None) -> str:
         """The cases of a class, as a clause after their noun.
 

@@ -55,8 +55,9 @@ def spread_details(sample: Sample, signal: GroupSignal) -> list[dict[str, Any]]:
 
 
 def count_details(sample: Sample, signal: GroupSignal) -> list[dict[str, Any]]:
-    """Counts and rates of every group that may be shown."""
+    """Counts and rates of every group that may be shown, with z of the rates and its covariance."""
     names = ("hits", "misses", "false_alarms", "correct_rejections")
+    covariance = signal.rates.two_way
     return [
         {
             "group": name,
@@ -64,6 +65,11 @@ def count_details(sample: Sample, signal: GroupSignal) -> list[dict[str, Any]]:
             **{cell: number(v) for cell, v in zip(names, sample.totals[g])},
             "hit_rate": number(signal.found.hit_rate[g]),
             "false_alarm_rate": number(signal.found.false_alarm_rate[g]),
+            "z_hit": number(signal.found.z_hit[g]),
+            "z_false_alarm": number(signal.found.z_false_alarm[g]),
+            "variance_hit": number(covariance[2 * g + 1, 2 * g + 1]),
+            "variance_false_alarm": number(covariance[2 * g, 2 * g]),
+            "covariance": number(covariance[2 * g, 2 * g + 1]),
         }
         for g, name in enumerate(sample.groups)
         if sample.labels[g] >= HIDDEN_UNDER
