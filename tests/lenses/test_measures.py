@@ -29,17 +29,27 @@ from evenhand.lenses.measures import (
     surely_apart,
 )
 from evenhand.report.page import as_page
+from evenhand.stats.odds import odds_gap_limits, odds_ratio_limits
 from evenhand.stats.rates import newcombe, wilson
+from evenhand.watching.streams import watchable
 
-# Treatment equality compares missed ÷ wrong decisions between groups (Berk et al. 2021). The share
-# of errors that are misses, m/(m + w), says the same: it is equal where m/w is, and it has a
-# denominator, so that it is a rate like any other.
+# Treatment equality compares missed ÷ wrong decisions between groups (Berk et al. 2021).
+TREATMENT_EQUALITY = Measure(
+    name="treatment_equality",
+    label="number of misses per wrong decision",
+    lenses=("statistical",),
+    kind="odds",
+    cells=Cells(hits={"false_negative"}, cases={"false_negative", "false_positive"}),
+    counts="errors",
+    unit="errors",
+)
+# The same cells as a share of all errors: a rate like any other.
 MISSED_SHARE = Measure(
     name="missed_share",
     label="missed share of errors",
     lenses=("statistical",),
     kind="rate",
-    cells=Cells(hits={"false_negative"}, cases={"false_negative", "false_positive"}),
+    cells=TREATMENT_EQUALITY.cells,
 )
 
 
@@ -56,6 +66,22 @@ def cells_table(counts: dict[str, tuple[int, int, int, int]]) -> pl.DataFrame:
         for (truth, decision), count in zip(((1, 1), (1, 0), (0, 1), (0, 0)), four, strict=True):
             parts += [(group, truth, decision)] * count
     return pl.DataFrame(parts, schema=["g", "y", "d"], orient="row")
+
+
+def many_classes() -> pl.DataFrame:
+    """4,000 decisions between five classes, of three groups in two strata, with weights."""
+    rng = np.random.default_rng(5)
+    n = 4000
+    truth = rng.integers(0, 5, n)
+    return pl.DataFrame(
+        {
+            "g": rng.choice(["a", "b", "c"], n),
+            "y": truth,
+            "d": np.where(rng.random(n) < 0.6, truth, rng.integers(0, 5, n)),
+            "w": rng.random(n) + 0.5,
+            "s": rng.choice(["p", "q"], n),
+        }
+    )
 
 
 TABLE = cells_table({"f": (300, 120, 80, 500), "m": (500, 60, 180, 760), "x": (60, 30, 20, 90)})
@@ -187,6 +213,129 @@ def test_limits_at_the_edge_are_taken(limit: str) -> None:
     assert low < high
 
 
+def test_one_entry_adds_treatment_equality(tmp_path: Path) -> None:
+    with register(TREATMENT_EQUALITY):
+        result = eh.audit(TABLE, limits={"treatment_equality_gap": 0.5}, **ROLES)
+        rows = result.rows.where(class_="1", stratum=None)
+        [own] = rows.where(measure="treatment_equality", group="f")
+        # 120 missed for 80 wrong decisions, among 200 errors.
+        assert (own["value"], own["n"]) == (pytest.approx(1.5), 200)
+        low, high = wilson(120, 200, z=1.959964)
+        ends = [float(low / (1 - low)), float(high / (1 - high))]
+        assert [own["low"], own["high"]] == pytest.approx(ends, abs=1e-6)
+        [gap] = rows.where(measure="treatment_equality_gap", group="f", reference="m")
+        # 120/80 − 60/180 = 7/6.
+        assert gap["value"] == pytest.approx(7 / 6)
+        ends = [float(end) for end in odds_gap_limits(120, 200, 60, 240, z=1.959964)]
+        assert [gap["low"], gap["high"]] == pytest.approx(ends, abs=1e-6)
+        assert gap["family_low"] < gap["low"]
+        assert gap["family_high"] > gap["high"]
+        assert gap["verdict"] == result.verdict == "outside"
+        [ratio] = rows.where(measure="treatment_equality_ratio", group="f", reference="m")
+        assert ratio["value"] == pytest.approx(4.5)
+        ends = [float(end) for end in odds_ratio_limits(120, 200, 60, 240, z=1.959964)]
+        assert [ratio["low"], ratio["high"]] == pytest.approx(ends, abs=1e-6)
+        assert ratio["family_low"] < ratio["low"] < ratio["high"] < ratio["family_high"]
+        # The other class mirrors it: wrong ÷ missed.
+        [other] = result.rows.where(measure="treatment_equality", group="f", class_="0")
+        assert other["value"] == pytest.approx(1 / 1.5)
+        first = result.findings[0]
+        assert first.line.startswith(
+            "The number of misses per wrong decision is 1.50 for group f and 0.33 for group m: "
+            "1.17 more ("
+        )
+        assert first.line.endswith("; at most 0.5 was agreed.")
+        assert first.claim is not None
+        assert (first.claim.group, first.claim.direction) == ("f", "more")
+        [unsettled] = rows.where(measure="treatment_equality_gap", group="x", reference="m")
+        assert unsettled["verdict"] == "cannot tell"
+        assert "more errors across all 3 groups" in " ".join(str(result).split())
+        # JSON and back, CSV, the terminal and the page.
+        for name in ("audit.json", "page.html", "rows.csv", "gate.xml", "page.md"):
+            result.save(tmp_path / name)
+            text = (tmp_path / name).read_text("utf-8")
+            assert "treatment_equality" in text or "misses per wrong decision is 1.50" in text
+        assert eh.read_record(tmp_path / "audit.json")["verdict"] == "outside"
+        held = pl.read_csv(tmp_path / "rows.csv").filter(pl.col("measure") == "treatment_equality")
+        assert held.filter(pl.col("group") == "f", pl.col("class") == 1)["value"].item() == (
+            pytest.approx(1.5)
+        )
+        assert 'id="treatment-equality-gap-g"' in (tmp_path / "page.html").read_text("utf-8")
+        cells = [line.split()[:4] for line in str(result).splitlines()]
+        ends = [f"{own['family_low']:.2f}", f"{own['family_high']:.2f}"]
+        assert ["f", "1.50", f"[{ends[0]},", f"{ends[1]}]"] in cells
+        assert all(check.agrees for check in peers.verify(eh.Decisions(TABLE, **ROLES)))
+    assert not [name for name in CATALOGUE if name.startswith("treatment_equality")]
+
+
+ODDS_LIMITS = [
+    ("treatment_equality_ratio", "0.8", "The number of misses per wrong decision of group f is "
+     "4.50 times that of group m ("),
+    ("treatment_equality", "0.5:2", "The number of misses per wrong decision is 0.33 for group m "
+     "(0.2"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "limit", "words"), ODDS_LIMITS)
+def test_odds_are_judged_by_their_ratio_and_alone(name: str, limit: str, words: str) -> None:
+    with register(TREATMENT_EQUALITY):
+        result = eh.audit(TABLE, limits={name: limit}, **ROLES)
+    assert result.verdict == "outside"
+    assert result.findings[0].line.startswith(words)
+
+
+def test_odds_hold_with_weights_strata_clusters_and_many_classes() -> None:
+    table = many_classes().with_columns(c=pl.arange(0, 4000) // 4)
+    roles = {"truth": "y", "decision": "d", "group": "g", "stratum": "s"}
+    with register(TREATMENT_EQUALITY):
+        plain = eh.audit(table, **roles).rows
+        weighted = eh.audit(table, weight="w", **roles).rows
+        clustered = eh.audit(table, cluster="c", **roles).rows
+        overall = eh.audit(table, **roles | {"reference": "<overall>"}).rows
+    for rows in (plain, weighted, clustered):
+        gaps = rows.where(measure="treatment_equality_gap", stratum=None)
+        assert len(gaps) == 5 * (2 + 3)
+        assert all(v is not None for v in gaps.plain("family_low"))
+        assert len(rows.where(measure="treatment_equality", stratum="p")) == 5 * 3
+    mine = table.filter(pl.col("g") == "a")
+    missed, wrong = (
+        mine.filter((pl.col(one) == 3) & (pl.col(other) != 3)) for one, other in ("yd", "dy")
+    )
+    asked = {"measure": "treatment_equality", "class_": "3", "group": "a", "stratum": None}
+    for rows, amount in ((plain, pl.len()), (weighted, pl.col("w").sum())):
+        [row] = rows.where(**asked)
+        by_hand = missed.select(amount).item() / wrong.select(amount).item()
+        assert row["value"] == pytest.approx(by_hand)
+    # Everybody's odds are no mean of two groups', so a group is compared with everybody else.
+    assert {*overall.where(measure="treatment_equality_gap")["reference"]} == {"<rest>"}
+    with pytest.raises(UsageError, match="'treatment_equality_gap_rms' is not a measure"):
+        limit_band("treatment_equality_gap_rms", "1")
+
+
+def test_odds_without_a_case_to_divide_by_are_undefined() -> None:
+    table = cells_table({"f": (30, 12, 0, 50), "m": (50, 60, 18, 76), "x": (60, 0, 20, 90)})
+    with register(TREATMENT_EQUALITY):
+        rows = eh.audit(table, **ROLES).rows.where(class_="1")
+    [own] = rows.where(measure="treatment_equality", group="f")
+    assert (own["value"], own["low"], own["high"]) == (None, None, None)
+    assert own["undefined"] == "nothing in the group to divide by"
+    for name in ("treatment_equality_gap", "treatment_equality_ratio"):
+        [row] = rows.where(measure=name, group="f", reference="m")
+        assert (row["value"], row["p"], row["undefined"]) == (None, None, own["undefined"])
+    [none] = rows.where(measure="treatment_equality_ratio", group="x", reference="m")
+    assert (none["value"], none["low"]) == (0.0, 0.0)
+    with register(TREATMENT_EQUALITY):
+        against = eh.audit(table, **ROLES | {"reference": "f"}).rows.where(class_="1")
+    [row] = against.where(measure="treatment_equality_gap", group="m", reference="f")
+    assert row["undefined"] == "nothing in the reference to divide by"
+
+
+def test_odds_are_watched_as_nothing_yet() -> None:
+    with register(TREATMENT_EQUALITY), register(MISSED_SHARE):
+        assert "missed_share_gap" in watchable()
+        assert "treatment_equality_gap" not in watchable()
+
+
 def test_one_entry_adds_a_measure() -> None:
     with register(MISSED_SHARE):
         result = eh.audit(TABLE, limits={"missed_share_gap": 0.1}, **ROLES)
@@ -233,18 +382,7 @@ def test_one_entry_adds_a_measure() -> None:
 
 
 def test_a_new_measure_holds_with_many_classes_weights_and_strata() -> None:
-    rng = np.random.default_rng(5)
-    n = 4000
-    truth = rng.integers(0, 5, n)
-    table = pl.DataFrame(
-        {
-            "g": rng.choice(["a", "b", "c"], n),
-            "y": truth,
-            "d": np.where(rng.random(n) < 0.6, truth, rng.integers(0, 5, n)),
-            "w": rng.random(n) + 0.5,
-            "s": rng.choice(["p", "q"], n),
-        }
-    )
+    table = many_classes()
     roles = {"truth": "y", "decision": "d", "group": "g", "stratum": "s"}
     with register(MISSED_SHARE):
         plain = eh.audit(table, **roles).rows

@@ -39,6 +39,8 @@ class Kind:
 KINDS = {
     "rate": Kind(low=0, high=1, neutral=None,
                  meaning="a share between 0 and 1; a limit of x means [0, x]"),
+    "odds": Kind(low=0, high=inf, neutral=None,
+                 meaning="hits for each other case; a limit of x means [0, x]"),
     "gap": Kind(low=-1, high=1, neutral=0,
                 meaning="group − reference; a limit of x means ±x"),
     "ratio": Kind(low=0, high=inf, neutral=1,
@@ -108,7 +110,7 @@ class Measure:
         label: A name that a person can say aloud; `many` for several of them.
         lenses: The lenses that give it.
         kind: One of KINDS.
-        cells: For a rate counted from decisions: which cells are hits, which are cases.
+        cells: For a rate or an odds counted from decisions: which cells are hits, which are cases.
         mirror: The rate that this one leaves over: the two add up to 1.
         base: The rate that a gap, a ratio or a size compares.
         parts: The measure that a size over classes or groups is taken of.

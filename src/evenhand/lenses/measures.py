@@ -136,6 +136,8 @@ def _gap(rate: Measure, **more: Any) -> Measure:
 def rate_family(rate: Measure) -> list[Measure]:
     """A rate that is counted from cells, and everything that the statistical lens makes of it.
 
+    Of an odds that is its gap and its ratio: sizes over classes, groups and strata are of shares.
+
     Examples:
         >>> [one.name for one in rate_family(measure("accuracy"))][:4]
         ['accuracy', 'accuracy_gap', 'accuracy_ratio', 'accuracy_gap_worst']
@@ -147,11 +149,17 @@ def rate_family(rate: Measure) -> list[Measure]:
         (spread, f"{label} spread", {"counts": "groups", "parts": name}),
         (rms, f"typical {label} gap over classes", {"counts": "classes", "parts": f"{name}_gap"}),
     ]
+    reach = {"low": -inf, "high": inf} if rate.kind == "odds" else {}
+    # The rate itself may not lead: its gap does.
     family = [
-        # The rate itself may not lead: its gap does.
         replace(rate, leads=False),
-        _gap(rate),
-        Measure(name=f"{name}_ratio", label=f"{label} ratio", kind="ratio", **shared),
+        _gap(rate, counts=rate.counts, unit=rate.unit, **reach),
+        Measure(name=f"{name}_ratio", label=f"{label} ratio", kind="ratio", counts=rate.counts,
+                unit=rate.unit, **shared),
+    ]  # fmt: skip
+    if rate.kind == "odds":
+        return family
+    family += [
         Measure(
             name=worst,
             label=f"widest {label} gap",
@@ -561,4 +569,4 @@ def _check_reach(record: Measure, text: str, low: float, high: float) -> None:
 
 
 def _example(record: Measure) -> str:
-    return "0.7:1" if record.kind == "rate" else "0.05"
+    return {"rate": "0.7:1", "odds": "0.5:2"}.get(record.kind, "0.05")

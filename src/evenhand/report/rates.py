@@ -1,12 +1,13 @@
 """Every group's rates side by side, as people are shown them before any gap."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from evenhand.decisions.labels import REST
 from evenhand.findings.limits import HIDDEN, hide_row
+from evenhand.findings.sentences.agreed import two
 from evenhand.findings.sentences.words import Words, positive_class
 from evenhand.lenses.measures import look_up
 from evenhand.lenses.rows import Row
@@ -115,7 +116,7 @@ def _compared(lead: Row | None, usual: Sequence[str] = RATES) -> list[str]:
     own = "" if lead is None else str(lead["measure"])
     base = look_up(own).base or own
     shown = base if base in usual else _SHOWN_AS.get(base, base)
-    return [shown] if look_up(shown).kind == "rate" or shown in usual else []
+    return [shown] if look_up(shown).kind in ("rate", "odds") or shown in usual else []
 
 
 def _lead(record: Mapping[str, Any]) -> Row | None:
@@ -208,13 +209,13 @@ def _heading(rows: Iterable[Row], words: Words) -> str:
     measure, name = held[0]["measure"], held[0]["class"]
     spoken = words.decided is not None and name is not None
     label = words.column(measure, name) if spoken else look_up(measure).label
-    weighs = measure == "cost_ratio"
-    if weighs and words.wrong and words.missed:
+    if measure == "cost_ratio" and words.wrong and words.missed:
         label = f"{words.mistakes} for one {words.missed[0]}"
     low, high = next(iter(bands)) if len(bands) == 1 else (None, None)
     if low is None or high is None:
         return label
-    ends = [agreed_number(end) if weighs else _percent(end, 0) for end in (low, high)]
+    plain = _is_plain(measure)
+    ends = [agreed_number(end) if plain else _percent(end, 0) for end in (low, high)]
     return f"{label}, agreed {ends[0]} to {ends[1]}"
 
 
@@ -237,19 +238,33 @@ def _cell(row: Row, digits: int) -> RateCell:
         )  # fmt: skip
 
     if row.get("set_low") is not None and row["value"] is None:
-        form = few if row["measure"] == "cost_ratio" else partial(_percent, digits=digits)
+        form = _form(row["measure"], digits)
         low, high = (form(row[name]) for name in ("set_low", "set_high"))
         return cell(f"from {low} to {high}", "", None)
     if row["value"] is None:
         hidden = row["undefined"] == HIDDEN
         return cell("hidden" if hidden else "undefined", "", None, counted=not hidden)
     low, high = row["family_low"], row["family_high"]
+    form = _form(row["measure"], digits)
+    own = form(row["value"])
     if low is None or high is None:
-        return cell(_percent(row["value"], digits), "no interval", row["value"])
-    if row["measure"] == "cost_ratio":
-        return cell(few(row["value"]), f"[{few(low)}, {few(high)}]", row["value"])
+        return cell(own, "no interval", row["value"])
+    if _is_plain(row["measure"]):
+        return cell(own, f"[{form(low)}, {form(high)}]", row["value"])
     bounds = f"[{100 * low:.{digits}f}, {100 * high:.{digits}f}]"
-    return cell(_percent(row["value"], digits), bounds, row["value"])
+    return cell(own, bounds, row["value"])
+
+
+def _is_plain(measure: str) -> bool:
+    """Whether a measure is a number as it stands, and no share in percent."""
+    return look_up(measure).kind != "rate"
+
+
+def _form(measure: str, digits: int) -> Callable[[float], str]:
+    """How a measure's numbers are written: shares in percent, weights of a miss in few digits."""
+    if look_up(measure).kind == "odds":
+        return two
+    return few if _is_plain(measure) else partial(_percent, digits=digits)
 
 
 def _percent(share: float, digits: int) -> str:

@@ -4,7 +4,7 @@ Every array function broadcasts, takes real-valued (effective) counts and the cr
 so that a family interval is the same formula with a larger `z`. Undefined is NaN.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,10 @@ from evenhand.stats.estimate import Estimate, FloatArray, critical, number
 _MOST_STEPS, _CLOSE = 200, 1e-13
 _SECANTS, _SOLVED = 6, 1e-10
 LOG_END = 30.0
+
+Interval = tuple[FloatArray, FloatArray]
+# How many standard errors the counts of both sides lie from a log ratio.
+Score = Callable[..., FloatArray]
 
 
 def bisect(
@@ -74,11 +78,9 @@ def ratio_score(
         return np.asarray(np.where(excess == 0, 0.0, score))
 
 
-def secant(
-    k1: FloatArray,
-    n1: FloatArray,
-    k2: FloatArray,
-    n2: FloatArray,
+def _secant(
+    score: Score,
+    counts: Sequence[FloatArray],
     z: FloatArray,
     *,
     centre: FloatArray,
@@ -93,7 +95,7 @@ def secant(
     outwards = np.sign(guess - before)
     with np.errstate(all="ignore"):
         for _ in range(_SECANTS):
-            value = ratio_score(point, k1, n1, k2, n2) - z
+            value = score(point, *counts) - z
             solved = np.abs(value) <= _SOLVED
             if solved.all():
                 break
@@ -105,7 +107,33 @@ def secant(
     return np.array(point), solved
 
 
-Interval = tuple[FloatArray, FloatArray]
+def score_limits(
+    score: Score,
+    counts: Sequence[FloatArray],
+    z: FloatArray,
+    *,
+    centre: FloatArray,
+    width: FloatArray,
+    wanted: NDArray[np.bool_],
+) -> FloatArray:
+    """Lower and upper log ratios at which a score reaches z, from a centre where it is 0.
+
+    `counts` are the hits and cases of both sides, all of one shape; `width` is how far from the
+    centre the limits probably lie. Where an end is not `wanted`, what is given there says nothing.
+    """
+    width = np.where(np.isfinite(width), np.minimum(width, LOG_END), LOG_END)
+    sides = np.array([-1.0, 1.0]).reshape(2, *([1] * centre.ndim))
+    guess = np.clip(centre + sides * width, -LOG_END, LOG_END)
+    found, solved = _secant(score, counts, z, centre=centre, guess=guess)
+    rest = wanted & ~solved
+    if rest.any():
+        # Small counts bend the score, or pin a rate at 1: there the limit is bracketed.
+        *few, q, middle, end = (
+            np.broadcast_to(part, rest.shape)[rest]
+            for part in (*counts, z, centre, sides * LOG_END)
+        )
+        found[rest] = bisect(lambda x: score(x, *few) - q, middle, end, guess=guess[rest])
+    return found
 
 
 def wilson(hits: ArrayLike, n: ArrayLike, *, z: ArrayLike) -> Interval:
@@ -248,22 +276,10 @@ def koopman(
     with np.errstate(all="ignore"):
         # Katz's limits with half a case added: a start close to the end.
         width = z * np.sqrt(1 / (k1 + 0.5) + 1 / (k2 + 0.5) - 1 / (n1 + 1) - 1 / (n2 + 1))
-    width = np.where(np.isfinite(width), np.minimum(width, LOG_END), LOG_END)
-    sides = np.array([-1.0, 1.0]).reshape(2, *([1] * centre.ndim))
-    guess = np.clip(centre + sides * width, -LOG_END, LOG_END)
     defined = (n1 > 0) & (n2 > 0)
     wanted = np.stack([defined & (k1 > 0), defined & (k2 > 0)])
-    found, solved = secant(k1, n1, k2, n2, z, centre=centre, guess=guess)
-    rest = wanted & ~solved
-    if rest.any():
-        # Small counts bend the score, or pin a rate at 1: there the limit is bracketed.
-        c1, m1, c2, m2, q, middle, end = (
-            np.broadcast_to(part, rest.shape)[rest]
-            for part in (k1, n1, k2, n2, z, centre, sides * LOG_END)
-        )
-        found[rest] = bisect(
-            lambda x: ratio_score(x, c1, m1, c2, m2) - q, middle, end, guess=guess[rest]
-        )
+    counts = (k1, n1, k2, n2)
+    found = score_limits(ratio_score, counts, z, centre=centre, width=width, wanted=wanted)
     low, high = np.exp(found)
     low = np.where(k1 <= 0, 0.0, low)
     high = np.where(k2 <= 0, np.inf, high)

@@ -177,9 +177,14 @@ def check_measures(named: Iterable[str]) -> list[str]:
 
 def watchable() -> list[str]:
     """Every measure that can be watched."""
-    rates = [f"{rate}_gap" for rate in counted_rates() if f"{rate}_gap" in CATALOGUE]
+    rates = [f"{rate}_gap" for rate in counted_rates() if _is_watched(rate)]
     pairs = [f"{_PAIRED_PREFIX}{rate}_gap" for rate in PAIRED]
     return [*rates, *pairs, *dict.fromkeys(m for ms in LENS_MEASURES.values() for m in ms)]
+
+
+def _is_watched(rate: str) -> bool:
+    """Whether sequences are known for a rate's gap: for shares, not for odds."""
+    return CATALOGUE[rate].kind == "rate" and f"{rate}_gap" in CATALOGUE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -387,7 +392,7 @@ def rate_streams(
     found = []
     for one in watched:
         rate = CATALOGUE[one.measure].base
-        if rate not in counted_rates() or one.measure != f"{rate}_gap":
+        if rate not in counted_rates() or one.measure != f"{rate}_gap" or not _is_watched(rate):
             continue
         hits, cases = (part[chosen] for part in history.hits_and_cases(str(rate)))
         for c in history.watched_classes:

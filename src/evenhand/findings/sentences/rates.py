@@ -17,6 +17,8 @@ from evenhand.findings.sentences.agreed import (
     limit_sentence,
     open_,
     percent_range,
+    span_words,
+    two,
 )
 from evenhand.findings.sentences.words import Said, Words
 from evenhand.lenses.kinds import CELLS, NEGATIVE, POSITIVE, REVIEWED, SELECTED, Measure
@@ -163,7 +165,7 @@ class Share:
 
 def _parts(rate: Measure) -> tuple[str | None, str | None]:
     """Of which cases a rate counts what, by its cells."""
-    if rate.cells is None:
+    if rate.cells is None or rate.kind == "odds":
         return None, None
     hits, cases = frozenset(rate.cells.hits), frozenset(rate.cells.cases)
     kinds = {
@@ -217,7 +219,7 @@ def say_comparison(row: Row, words: Words, given: Sequence[Row] = ()) -> Said | 
         return None
     share, rates = Share.of(row, rate, words), both_rates(row, given)
     if record.kind == "gap":
-        return _say_gap(row, share, rates)
+        return (_say_odds_gap if rate.kind == "odds" else _say_gap)(row, share, rates)
     if record.kind == "ratio":
         return _say_ratio(row, share, rates)
     return _say_widest(row, share, rates) if record.kind == "distance" else None
@@ -270,9 +272,32 @@ def _say_open_gap(row: Row, share: Share, shown: Sequence[str], fits: str) -> Sa
     return _said(place(row, share.words), whether, detail, line)
 
 
+def _say_odds_gap(row: Row, share: Share, rates: tuple[float, float] | None) -> Said:
+    """Two odds side by side: plain numbers, for nothing in them is a share of cases."""
+    value, pair = float(row["value"]), ends(row)
+    shown = [two(rate) for rate in rates or ()]
+    if open_(row) and pair is not None:
+        return _say_open_gap(row, share, shown, _odds_range(*pair))
+    span = f" ({_odds_range(*pair)})" if pair else ""
+    higher, more = ("higher", "more") if value > 0 else ("lower", "less")
+    claim = f"{share.more('', higher=f'{two(abs(value))} {higher}')}{span}"
+    if not shown:
+        return _said(place(row, share.words), claim, limit_sentence(row), f"{claim}{ending(row)}")
+    line = f"{share.both(*shown)}: {two(abs(value))} {more}{span}{ending(row)}"
+    against = f"{shown[0]} against {shown[1]}{ending(row)}"
+    return _said(place(row, share.words), claim, against, line)
+
+
+def _odds_range(low: float, high: float) -> str:
+    if low <= 0 <= high:
+        return f"{two(-low)} less to {two(high)} more"
+    near, far = sorted((abs(low), abs(high)))
+    return f"{two(near)} to {two(far)}"
+
+
 def _say_ratio(row: Row, share: Share, rates: tuple[float, float] | None) -> Said:
     value, pair = float(row["value"]), ends(row)
-    shown = [percent(rate) for rate in rates or ()]
+    shown = [two(rate) if share.rate.kind == "odds" else percent(rate) for rate in rates or ()]
     against = f"{shown[0]} against {shown[1]}" if shown else ""
     where = place(row, share.words)
     span = f" ({pair[0]:.2f} to {pair[1]:.2f})" if pair else ""
@@ -363,6 +388,9 @@ def say_rate(row: Row, words: Words) -> Said | None:
         return None
     share = Share.of(row, record, words)
     pair = ends(row)
+    if record.kind == "odds":
+        line = f"{share.alone(two(row['value']))}{span_words(pair)}"
+        return _said(place(row, words), line, limit_sentence(row), f"{line}{ending(row)}")
     places = decimals(*(pair or (None, None)), row["value"])
     line = f"{share.alone(percent(row['value'], places=places))}{percent_range(row, places)}"
     return _said(place(row, words), line, limit_sentence(row), f"{line}{ending(row)}")

@@ -11,7 +11,7 @@ from evenhand.lenses.statistical.confusion import Confusion
 from evenhand.lenses.statistical.rates import GroupRates, method_name
 from evenhand.stats.estimate import FloatArray
 from evenhand.stats.families import benjamini_hochberg, gap_quantile
-from evenhand.stats.rates import koopman, miettinen_nurminen_p, newcombe, wilson
+from evenhand.stats.rates import miettinen_nurminen_p
 
 DRAWS = 1_000
 NOBODY = "no cases in the group"
@@ -22,6 +22,8 @@ ONE_CLUSTER_REFERENCE = "all cases in the reference are one cluster"
 # At rates of which so few are expected, Wilson's interval holds in 84 of 100 samples at worst.
 LONE_CASE = "it rests on one case, and may hold less often than it says"
 REFERENCE_ZERO = "the reference's rate is 0"
+NO_DIVISOR = "nothing in the group to divide by"
+NO_DIVISOR_REFERENCE = "nothing in the reference to divide by"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,27 +93,28 @@ def rate_rows(scope: Scope, rate: str, rates: GroupRates) -> Rows:
     """The rate of every (stratum, group, class)."""
     q = sidak_values(scope, rates.variance)
     hits, n = rates.effective(scope.z)
-    low, high = wilson(hits, n, z=scope.z)
+    scale = rates.scale
+    low, high = scale.alone(hits, n, z=scope.z)
     with np.errstate(invalid="ignore"):
         rarer = np.minimum(hits, n - hits)
         lone = (rarer > 0) & (rarer <= 1)
-    method = method_name("wilson", rates.kind)
-    family_low, family_high = wilson(*rates.effective(q), z=q)
+    method = method_name(scale.methods[0], rates.kind)
+    family_low, family_high = scale.alone(*rates.effective(q), z=q)
     return scope.block(
         rates.value.shape,
         measure=rate,
         **{"class": words(scope.classes)},
         group=words(scope.groups)[:, None],
         stratum=words(scope.strata)[:, None, None],
-        value=rates.value,
+        value=rates.on_scale,
         low=low,
         high=high,
         family_low=family_low,
         family_high=family_high,
         n=rates.cases,
         method=choose(lone, f"{method}; {LONE_CASE}", method),
-        undefined=_lacking(rates, NOBODY, WEIGHTLESS),
-        no_interval=choose(rates.unsure, ONE_CLUSTER),
+        undefined=_lacking(rates, NOBODY, WEIGHTLESS, NO_DIVISOR),
+        no_interval=choose(rates.unsure & np.isfinite(rates.on_scale), ONE_CLUSTER),
     )
 
 
@@ -121,13 +124,15 @@ def comparison_rows(scope: Scope, rate: str, pairing: Pairing, noise: Noise) -> 
     q = _family(scope, pairing, noise, rate)
     shape = left.value.shape
     counts = pairing.counts(z)
-    p = miettinen_nurminen_p(*counts)
+    own, theirs, scale = left.on_scale, right.on_scale, left.scale
+    both = np.isfinite(own) & np.isfinite(theirs)
+    # Of equal shares, which is also of equal odds.
+    p = np.where(both, miettinen_nurminen_p(*counts), np.nan)
     adjusted = adjust_p(scope, p)
-    both = (left.mass > 0) & (right.mass > 0)
     reason = choose(
-        left.mass > 0,
-        _lacking(right, NO_REFERENCE, WEIGHTLESS_REFERENCE),
-        _lacking(left, NOBODY, WEIGHTLESS),
+        np.isfinite(own),
+        _lacking(right, NO_REFERENCE, WEIGHTLESS_REFERENCE, NO_DIVISOR_REFERENCE),
+        _lacking(left, NOBODY, WEIGHTLESS, NO_DIVISOR),
     )
     unsure = choose(left.unsure, ONE_CLUSTER, choose(right.unsure, ONE_CLUSTER_REFERENCE))
     shared = {
@@ -149,26 +154,26 @@ def comparison_rows(scope: Scope, rate: str, pairing: Pairing, noise: Noise) -> 
         with np.errstate(all="ignore"):
             return np.where(share > 0, 1 / (share + (1 - share) / ratio), ratio)
 
-    low, high = newcombe(*counts, z=z)
-    family_low, family_high = newcombe(*pairing.counts(q), z=q)
+    low, high = scale.gap(*counts, z=z)
+    family_low, family_high = scale.gap(*pairing.counts(q), z=q)
     gap_rows = scope.block(
         shape,
         measure=f"{rate}_gap",
-        value=scaled(left.value - right.value),
+        value=scaled(own - theirs),
         low=scaled(low),
         high=scaled(high),
         family_low=scaled(family_low),
         family_high=scaled(family_high),
-        method=method_name("newcombe", left.kind),
+        method=method_name(scale.methods[1], left.kind),
         undefined=reason,
         no_interval=choose(both, unsure),
         **shared,
     )
     with np.errstate(all="ignore"):
-        value = np.where(right.value > 0, left.value / right.value, np.nan)
+        value = np.where(theirs > 0, own / theirs, np.nan)
     at_once = [np.stack(sides) for sides in zip(counts, pairing.counts(q))]
     critical_values = np.stack([np.full_like(q, z), q])
-    (low, family_low), (high, family_high) = koopman(*at_once, z=critical_values)
+    (low, family_low), (high, family_high) = scale.ratio(*at_once, z=critical_values)
     gone = np.isnan(value)
     ratio_rows = scope.block(
         shape,
@@ -178,7 +183,7 @@ def comparison_rows(scope: Scope, rate: str, pairing: Pairing, noise: Noise) -> 
         high=np.where(gone, np.nan, ratio_of(high)),
         family_low=np.where(gone, np.nan, ratio_of(family_low)),
         family_high=np.where(gone, np.nan, ratio_of(family_high)),
-        method=method_name("koopman", left.kind),
+        method=method_name(scale.methods[2], left.kind),
         undefined=choose(gone & both, REFERENCE_ZERO, reason),
         no_interval=choose(both & ~gone, unsure),
         **shared,
@@ -200,7 +205,7 @@ def _family(scope: Scope, pairing: Pairing, noise: Noise, rate: str) -> FloatArr
     if pairing.group.value.shape[1] == len(scope.groups):
         return q
     (place,) = {*range(len(scope.groups))} - {*pairing.index}
-    own, theirs = (np.sqrt(side.variance) for side in (pairing.group, pairing.reference))
+    own, theirs = (np.sqrt(side.variance_on_scale) for side in (pairing.group, pairing.reference))
     errors = np.insert(own, place, theirs[:, 0], axis=1)
     for stratum in np.flatnonzero(~scope.within):
         q[stratum, 0] = noise.quantiles(rate, int(stratum), errors=errors[stratum], reference=place)
@@ -224,6 +229,7 @@ def adjust_p(scope: Scope, p: FloatArray) -> FloatArray:
     return adjusted
 
 
-def _lacking(rates: GroupRates, nobody: str, weightless: str) -> Column:
+def _lacking(rates: GroupRates, nobody: str, weightless: str, no_divisor: str) -> Column:
     """Why a rate does not exist, or None where it does."""
-    return choose(rates.cases == 0, nobody, choose(rates.mass > 0, None, weightless))
+    divided = choose(np.isfinite(rates.on_scale), None, no_divisor)
+    return choose(rates.cases == 0, nobody, choose(rates.mass > 0, divided, weightless))

@@ -23,7 +23,7 @@ from evenhand.lenses.statistical.compare import (
     rate_rows,
 )
 from evenhand.lenses.statistical.confusion import Confusion, confusion, find_classes, prepare
-from evenhand.lenses.statistical.rates import GroupRates, group_rates, rest_rates
+from evenhand.lenses.statistical.rates import SHARE, GroupRates, group_rates, rest_rates
 from evenhand.lenses.statistical.scores import score_rows
 from evenhand.lenses.statistical.summaries import (
     Worst,
@@ -151,12 +151,16 @@ def measure_tally(
             continue
         for pairing in pairings(scope, table, rate, rates):
             parts += comparison_rows(scope, rate, pairing, noise)
+            if rates.scale is not SHARE:
+                continue  # sizes over classes, groups and strata are those of shares
             if len(table.classes) > 2 and pairing.reference_name != REST:
                 parts.append(rms_rows(scope, rate, pairing, table=table, rates=rates))
             if len(table.strata) > 1 and pairing.reference_name not in (REST, OVERALL):
                 rows, remarks = stratified_rows(scope, rate, pairing, rates=rates)
                 parts += rows
                 notes += remarks
+        if rates.scale is not SHARE:
+            continue
         shared = rates.shared_variance()
         certainty = rates.pair_certainty(shared)
         mirror = pairs.get(CATALOGUE[rate].mirror or "")
@@ -209,7 +213,8 @@ def pairings(scope: Scope, table: Confusion, rate: str, rates: GroupRates) -> It
             reference_name=scope.groups[place],
             certainty=_of_groups(rates.certainty(place), others),
         )
-    if rest is not None and scope.reference == OVERALL:
+    # Everybody's share is a mean of the group's and the rest's; everybody's odds are none.
+    if rest is not None and scope.reference == OVERALL and rates.scale is SHARE:
         yield Pairing(
             index=everybody,
             group=rates,

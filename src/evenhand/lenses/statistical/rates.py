@@ -7,10 +7,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.lenses.measures import cells_of
+from evenhand.lenses.measures import cells_of, measure
 from evenhand.lenses.statistical.clusters import Clusters
 from evenhand.lenses.statistical.confusion import Confusion
 from evenhand.stats.estimate import FloatArray
+from evenhand.stats.odds import (
+    odds,
+    odds_gap_limits,
+    odds_limits,
+    odds_ratio_limits,
+    odds_slope,
+)
+from evenhand.stats.rates import Interval, koopman, newcombe, wilson
 from evenhand.stats.rest import rest_of_groups
 from evenhand.stats.weights import (
     class_gap_covariance,
@@ -25,8 +33,44 @@ Effective = Callable[[FloatArray | float], tuple[FloatArray, FloatArray]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """The scale on which a rate is told: as its share, or as what is made of it.
+
+    `value` takes shares and `slope` is its derivative; `alone`, `gap` and `ratio` are intervals
+    from hits and cases, and `methods` their names.
+    """
+
+    value: Callable[[FloatArray], FloatArray]
+    slope: Callable[[FloatArray], FloatArray]
+    alone: Callable[..., Interval]
+    gap: Callable[..., Interval]
+    ratio: Callable[..., Interval]
+    methods: tuple[str, str, str]
+
+
+SHARE = Scale(
+    value=lambda share: share,
+    slope=np.ones_like,
+    alone=wilson,
+    gap=newcombe,
+    ratio=koopman,
+    methods=("wilson", "newcombe", "koopman"),
+)
+ODDS = Scale(
+    value=odds,
+    slope=odds_slope,
+    alone=odds_limits,
+    gap=odds_gap_limits,
+    ratio=odds_ratio_limits,
+    methods=("wilson, as odds", "odds, squares added", "miettinen-nurminen"),
+)
+# By the kind of a measure that is counted from cells.
+SCALES = {"rate": SHARE, "odds": ODDS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRates:
-    """A rate by (stratum, group, class).
+    """A rate by (stratum, group, class): a share of cases, whatever the scale it is told on.
 
     `cases` are rows and `mass` is their weight; `effective(z)` gives the hits and cases to put
     into a binomial interval formula, which differ from the rows' own where rows are weighted or
@@ -40,9 +84,21 @@ class GroupRates:
     variance: FloatArray
     effective: Effective
     kind: str
+    scale: Scale = SHARE
     sums: dict[str, NDArray[Any]] | None = None
     squares: FloatArray | None = None
     shared: FloatArray | None = None
+
+    @property
+    def on_scale(self) -> FloatArray:
+        """The rate on its own scale; NaN where it has no value there."""
+        return self.scale.value(self.value)
+
+    @property
+    def variance_on_scale(self) -> FloatArray:
+        """The variance of the rate on its own scale, by the slope there."""
+        with np.errstate(all="ignore"):
+            return np.asarray(self.variance * self.scale.slope(self.value) ** 2)
 
     @property
     def unsure(self) -> NDArray[np.bool_]:
@@ -57,18 +113,20 @@ class GroupRates:
         """
         if self.sums is None:
             return 1.0
-        apart = self.variance + self.variance[:, [reference]]
+        variance, slope = self.variance_on_scale, self.scale.slope(self.value)
+        apart = variance + variance[:, [reference]]
         shape = self.value.shape
         places = np.arange(self.value.size).reshape(shape)
         compared = np.broadcast_to(places[:, [reference]], shape).reshape(-1)
         shared = clustered_covariance(**self.sums, reference=compared).reshape(shape)
-        return _surer(apart, shared)
+        return _surer(apart, shared * slope * slope[:, [reference]])
 
     def certainty_of(self, group: "GroupRates") -> FloatArray | float:
         """How much surer the gaps of groups to the rest, which this is, are than both rates."""
         if self.shared is None:
             return 1.0
-        return _surer(self.variance + group.variance, self.shared)
+        slopes = self.scale.slope(self.value) * group.scale.slope(group.value)
+        return _surer(self.variance_on_scale + group.variance_on_scale, self.shared * slopes)
 
     def shared_variance(self) -> FloatArray | None:
         """Covariance of every two groups through clusters, (stratum, class, group, group)."""
@@ -107,6 +165,7 @@ class GroupRates:
             variance=self.variance[:, groups],
             effective=effective,
             kind=self.kind,
+            scale=self.scale,
         )
 
 
@@ -122,9 +181,9 @@ def group_rates(table: Confusion, rate: str, *, clusters: Clusters | None = None
     hits, cases = table.hits_and_cases(rate)
     if clusters is not None:
         return _clustered(table, rate, cases, clusters)
-    weight = weight_column(table.sums, rate)
+    weight, scale = weight_column(table.sums, rate), _scale_of(rate)
     if weight is None:
-        return _plain(hits, cases)
+        return _plain(hits, cases, scale)
     hit_weight, weights = table.hits_and_cases(rate, weight)
     hit_squares, squares = table.hits_and_cases(rate, f"{weight}2")
     found = weighted_rate(
@@ -140,7 +199,12 @@ def group_rates(table: Confusion, rate: str, *, clusters: Clusters | None = None
         variance=found.variance,
         effective=lambda z: (found.hits, found.n),
         kind="weighted",
+        scale=scale,
     )
+
+
+def _scale_of(rate: str) -> Scale:
+    return SCALES[measure(rate).kind]
 
 
 def method_name(name: str, kind: str) -> str:
@@ -192,11 +256,12 @@ def rest_rates(table: Confusion, rate: str, *, of: GroupRates) -> GroupRates:
         variance=rest.variance.reshape(shape),
         effective=effective,
         kind="clustered",
+        scale=of.scale,
         shared=shared.reshape(shape),
     )
 
 
-def _plain(hits: FloatArray, cases: FloatArray) -> GroupRates:
+def _plain(hits: FloatArray, cases: FloatArray, scale: Scale) -> GroupRates:
     with np.errstate(all="ignore"):
         value = hits / cases
         variance = value * (1 - value) / cases
@@ -207,6 +272,7 @@ def _plain(hits: FloatArray, cases: FloatArray) -> GroupRates:
         variance=variance,
         effective=lambda z: (hits, cases),
         kind="counted",
+        scale=scale,
     )
 
 
@@ -228,6 +294,7 @@ def _clustered(table: Confusion, rate: str, cases: FloatArray, clusters: Cluster
         variance=found.variance.reshape(shape),
         effective=effective,
         kind="clustered",
+        scale=_scale_of(rate),
         sums=parts,
         squares=squares,
     )
