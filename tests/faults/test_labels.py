@@ -4,6 +4,7 @@ import datetime
 import sys
 from collections.abc import Callable
 from decimal import Decimal
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -280,6 +281,8 @@ NAMES = [
 @pytest.mark.parametrize("frame", FRAMES)
 @pytest.mark.parametrize("case", cases([*LABELS, *COLUMNS, *HINTS, *NAMES]))
 def test_labels_are_seen_alike(case: Seen, frame: str) -> None:
+    if '"' in case.name and frame == "duckdb" and int(version("duckdb").split(".")[0]) < 2:
+        pytest.skip("DuckDB before 2.0 has no way to name such a column")
     check_seen(case, frame)
 
 

@@ -428,7 +428,9 @@ def test_scores_of_many_classes_are_read_in_four_collects(monkeypatch) -> None:
     made, collect = [], pl.LazyFrame.collect
 
     def counting(self, *args, **kwargs):
-        made.append(self)
+        # Frames in memory collect too where Polars is of version 1, and say so.
+        if not {"_eager", "optimizations"} & set(kwargs):
+            made.append(self)
         return collect(self, *args, **kwargs)
 
     # A look at the first rows, one at the numbers, the decisions, and all scores together.

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
@@ -162,7 +163,7 @@ def open_batches(data: Any) -> Iterator[BatchTable]:
             try:
                 scan.sink_parquet(copy, row_group_size=MOST_ROWS, compression="lz4")
             except (pl.exceptions.PolarsError, OSError) as error:
-                why = _system_reason(error)
+                why = _system_reason(error, copy.parent)
                 raise (no_room(why) if why else unreadable(source, _kind(source), error)) from error
             scan = pl.scan_parquet(copy)
             if table.csv is not None:
@@ -249,14 +250,28 @@ def _write_errors(path: str | Path) -> Iterator[None]:
             yield
         except pl.exceptions.PolarsError as error:
             first = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise OSError(None, _system_reason(error) or first) from error
+            reason = _system_reason(error, Path(path).parent)
+            raise OSError(None, reason or first) from error
 
 
-def _system_reason(error: Exception) -> str | None:
-    """What a full disk is called, where that is what the engine met."""
+def _system_reason(error: Exception, folder: Path) -> str | None:
+    """What a full disk is called, where that is what the engine met in this folder."""
     found = re.search(r"\(os error (\d+)\)", str(error))
     number = int(found.group(1)) if found else getattr(error, "errno", None)
+    if number is None:
+        number = _refused(folder)  # some versions keep the system's own word to themselves
     return os.strerror(number) if number in _FULL else None
+
+
+def _refused(folder: Path) -> int | None:
+    """The number of the system's refusal to write a little there; None where it takes it."""
+    try:
+        with TemporaryFile(dir=folder) as file:
+            file.write(bytes(2**16))
+            file.flush()
+    except OSError as error:
+        return error.errno
+    return None
 
 
 def batch_numbers(batch: Batch, columns: Sequence[str]) -> FloatArray:

@@ -253,6 +253,7 @@ def _open_polars(paths: list[str], kinds: Mapping[str, str], sign: str) -> Any:
         skip_rows=1,
         schema={name: types[kind] for name, kind in kinds.items()},
         null_values=[""],
+        raise_if_empty=False,
     )
     return lazy.with_columns(*_yes_no(kinds))
 

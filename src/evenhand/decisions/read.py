@@ -480,6 +480,8 @@ def _pandas_column(column: Any) -> Any:
             if not column.notna().any():
                 return pl.Series([None] * len(column), dtype=pl.Null)
             column = _of_one_type(column)
+        if _is_span(column.dtype):
+            return pl.Series([label(v) for v in column], dtype=pl.String)
         series = pl.from_pandas(column)
     except ImportError:
         raise MissingExtra("pandas", "A pandas table") from None
@@ -488,6 +490,12 @@ def _pandas_column(column: Any) -> Any:
     if type(series.dtype).__name__ in {"Extension", "Object"}:
         return pl.Series([label(v) for v in column], dtype=pl.String)
     return series
+
+
+def _is_span(kind: Any) -> bool:
+    """Whether pandas holds periods or intervals, or categories of them."""
+    inner = getattr(getattr(kind, "categories", None), "dtype", kind)
+    return str(inner).startswith(("interval", "period"))
 
 
 def _of_one_type(column: Any) -> Any:
