@@ -17,6 +17,7 @@ from evenhand.report.cyclonedx import document
 from evenhand.report.formats import as_annotations, as_card_section, put_into
 from evenhand.report.notebook import charts_of, show_chart
 from evenhand.report.page import as_page, summarise
+from evenhand.report.sections.remedies import remedies_section
 from evenhand.report.svg import dressed
 from evenhand.report.view import View
 from evenhand.simulate.moderation import Group, moderation
@@ -189,6 +190,10 @@ def test_labels_in_a_picture_stay_text() -> None:
     assert "&lt;x&gt;" in made
 
 
+def _charts(section: Any) -> list[Any]:
+    return [chart for block in section["blocks"] for chart in block.get("charts") or ()]
+
+
 def test_ledger_page_draws_what_it_has(ledger: Any) -> None:
     page = as_page(None, ledger=ledger)
     for name in ("pareto-bow", "strips-bow-f", "norms-remedies-bow-f", "training-bow-f"):
@@ -196,6 +201,14 @@ def test_ledger_page_draws_what_it_has(ledger: Any) -> None:
     assert "Options that were not measured" in page
     assert "no names" in page
     assert "Remedies compared" in as_page(None, ledger={"rows": []})
+    # Gaps of remedies in points, without a sign where they are sizes; accuracy in percent.
+    drawn = {chart["title"]: chart for chart in _charts(remedies_section(ledger))}
+    pareto = drawn["Accuracy against typical true positive rate gap over classes"]
+    assert (pareto["x_format"], pareto["y_format"]) == ("size", "%")
+    assert pareto["x_axis"].endswith("over classes, in points (left is better)")
+    training = drawn["Gaps without a remedy beside the share of f in training"]
+    assert (training["x_format"], training["y_format"]) == ("%", "points")
+    assert pareto["points"][0]["tip"] == "baseline: accuracy 80.0%, gap 20.0 points"
 
 
 def test_strips_follow_the_classes_that_the_legend_names(ledger: Any) -> None:

@@ -168,11 +168,15 @@ def by_both(row: Row) -> str:
 def axis_form(measure: str) -> str:
     """How an axis prints a measure: shares in percent, their gaps in points, ratios as times.
 
+    The size of gaps over classes is in points too, without a sign.
+
     Examples:
         >>> axis_form("selection_rate"), axis_form("selection_rate_gap"), axis_form("auc_gap")
         ('%', 'points', '~g')
         >>> axis_form("selection_rate_ratio"), axis_form("criterion_gap")
         ('times', '~g')
+        >>> axis_form("true_positive_rate_gap_rms"), axis_form("norm_slope")
+        ('size', '~g')
     """
     record = look_up(measure)
     share = record if record.kind == "rate" else look_up(record.base or "")
@@ -181,10 +185,10 @@ def axis_form(measure: str) -> str:
     # An AUC is a chance of a ranking, not a share of people.
     if share.kind != "rate" or share.name == "auc":
         return "~g"
-    return "%" if record.kind == "rate" else "points"
+    return {"rate": "%", "distance": "size"}.get(record.kind, "points")
 
 
-_AXIS_UNITS = {"points": ", in points", "times": " (1× is no difference)"}
+_AXIS_UNITS = {"points": ", in points", "size": ", in points", "times": " (1× is no difference)"}
 
 
 def axis_title(words: str, form: str) -> str:

@@ -60,18 +60,24 @@ def quantity_axis(chart: Mapping[str, Any], scale: Spec, width: int) -> Spec:
 
 
 def number_axis(form: str) -> Spec:
-    """How an axis prints its numbers: as d3 does, or as `points` of a percentage with their sign.
+    """How an axis prints its numbers: as d3 does, or as points of a percentage.
+
+    `points` have their sign, a `size` has none.
 
     Examples:
         >>> number_axis("%")
         {'format': '~%'}
         >>> number_axis("points")["labelExpr"]
         "datum.value == 0 ? '0' : format(datum.value * 100, '+~r')"
+        >>> number_axis("size")["labelExpr"]
+        "format(datum.value * 100, '~r')"
         >>> number_axis("times")["labelExpr"]
         "format(datum.value, '~r') + '×'"
     """
     if form == "points":
         return {"labelExpr": "datum.value == 0 ? '0' : format(datum.value * 100, '+~r')"}
+    if form == "size":
+        return {"labelExpr": "format(datum.value * 100, '~r')"}
     if form == "times":
         return {"labelExpr": "format(datum.value, '~r') + '×'"}
     return {"format": "~%" if form == "%" else form}

@@ -333,6 +333,8 @@ def _text(row: Row) -> str:
         return share(row["value"])
     if row["measure"] == "cost_ratio":
         return few(row["value"])
+    if form == "size":
+        return f"{row['value'] * 100:.1f}"
     if form == "points":
         return f"{row['value'] * 100:+.1f}".replace("-", "−")
     if look_up(row["measure"]).kind == "correlation":

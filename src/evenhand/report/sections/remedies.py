@@ -3,7 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evenhand.report.blocks import Block, figure, folded, section, sentences, slug, table
+from evenhand.report.blocks import (
+    Block,
+    axis_title,
+    figure,
+    folded,
+    section,
+    sentences,
+    slug,
+    table,
+)
 from evenhand.report.labels import cell, listed, short, spoken
 from evenhand.report.sections.remedy_classes import (
     COLUMNS,
@@ -15,10 +24,12 @@ from evenhand.report.sections.remedy_classes import (
     class_rows,
     first_present,
     flat,
+    form_of,
     is_baseline,
     ledger_csv,
     named,
     representation,
+    said,
     spelled,
 )
 from evenhand.report.sections.remedy_contrast import (
@@ -125,8 +136,8 @@ def _pareto(name: str, rows: Sequence[Line], *, alone: bool) -> list[Block]:
                 "y_high": y[1],
                 "kind": kind_of(row),
                 "name": short(row.get("remedy"), most=22),
-                "tip": f"{short(row.get('remedy'))}: {spelled(quality)} {number(row[quality])}, "
-                f"gap {number(row[gap])}",
+                "tip": f"{short(row.get('remedy'))}: {spelled(quality)} "
+                f"{said(row[quality], quality)}, gap {said(row[gap], gap)}",
             }
         )
     where = "" if alone or not name else f", on {named(name)}"
@@ -152,8 +163,11 @@ def _pareto(name: str, rows: Sequence[Line], *, alone: bool) -> list[Block]:
                     "kind": "scatter",
                     "points": points,
                     "kinds": {kind: KINDS[kind][:2] for kind in KINDS},
-                    "x_axis": f"{opening(spelled(gap))} (left is better)",
-                    "y_axis": f"{opening(spelled(quality))} (up is better)",
+                    "x_axis": f"{axis_title(opening(spelled(gap)), form_of(gap))} (left is better)",
+                    "x_format": form_of(gap),
+                    "y_axis": f"{axis_title(opening(spelled(quality)), form_of(quality))} "
+                    "(up is better)",
+                    "y_format": form_of(quality),
                     "named": 14,
                     "title": title,
                 }

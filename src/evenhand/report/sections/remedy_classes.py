@@ -3,10 +3,20 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from evenhand.report.blocks import Block, as_csv, figure, folded, slug, table
+from evenhand.findings.sentences.words import words
+from evenhand.report.blocks import (
+    Block,
+    as_csv,
+    axis_form,
+    axis_title,
+    figure,
+    folded,
+    slug,
+    table,
+)
 from evenhand.report.labels import cell, listed, short
 from evenhand.report.palette import SERIES, SERIES_SHAPES
-from evenhand.speech import number, opening, signed
+from evenhand.speech import number, opening, percent, points, signed
 
 Line = Mapping[str, Any]
 QUALITY = ("accuracy", "balanced_accuracy", "macro_f1", "auc")
@@ -141,8 +151,41 @@ def is_baseline(row: Line) -> bool:
 
 
 def spelled(name: str) -> str:
-    """A measure's name in words."""
-    return name.replace("_", " ").replace(" rms", " (root mean square)")
+    """A measure's name as a person says it.
+
+    Examples:
+        >>> spelled("true_positive_rate_gap_rms"), spelled("balanced_accuracy")
+        ('typical true positive rate gap over classes', 'balanced accuracy')
+    """
+    return words(name)
+
+
+def form_of(measure: str) -> str:
+    """How an axis prints a number of a ledger, whose own measures of quality are shares.
+
+    Examples:
+        >>> form_of("balanced_accuracy"), form_of("true_positive_rate_gap_rms"), form_of("auc")
+        ('%', 'size', '~g')
+    """
+    return "%" if measure in ("balanced_accuracy", "macro_f1") else axis_form(measure)
+
+
+def said(value: float | None, measure: str) -> str:
+    """A number of a ledger as a mark says it: in percent, in points or as it is.
+
+    Examples:
+        >>> said(0.81, "accuracy"), said(-0.046, "true_positive_rate_gap"), said(0.5, "norm_slope")
+        ('81.0%', '−4.6 points', '0.500')
+    """
+    form = form_of(measure)
+    if value is None:
+        return "–"
+    if form == "%":
+        return percent(value)
+    if form in ("points", "size"):
+        sign = "" if form == "size" else "−" if value < 0 else "+" if value > 0 else ""
+        return f"{sign}{points(value)}"
+    return number(value)
 
 
 Slopes = Mapping[tuple[str, Any, Any], float | None]
@@ -232,13 +275,14 @@ def strips_figure(name: str, rows: Sequence[Line], front: set[Any], on: str) -> 
                             "line": str(row.get("remedy")),
                             "value": row[kind],
                             "followed": names.get(str(row["class"])),
-                            "tip": f"{short(row['class'])}: {signed(row[kind])}",
+                            "tip": f"{short(row['class'])}: {said(row[kind], gap)}",
                         }
                         for row in mine
                         if row.get(kind) is not None
                     ],
                     "followed": list(names.values()),
-                    "axis": opening(spelled(kind)),
+                    "axis": axis_title(opening(spelled(kind)), form_of(gap)),
+                    "format": form_of(gap),
                     "title": title if kind == gap else opening(spelled(kind)),
                 }
                 for kind in kinds
@@ -368,13 +412,13 @@ def training_figure(name: str, rows: Sequence[Line], on: str) -> list[Block]:
     group = short(mine[0].get("group")) or "the group"
     title = f"Gaps without a remedy beside the share of {group} in training{on}"
     ranked = sorted(mine, key=lambda row: -abs(row[gap]))
-    points = [
+    marks = [
         {
             "x": row["training_share"],
             "y": row[gap],
             **_ends(row, gap),
             "name": short(row["class"], most=22) if i < 8 else None,
-            "tip": f"{short(row['class'])}: {signed(row[gap])}",
+            "tip": f"{short(row['class'])}: {said(row[gap], gap)}",
         }
         for i, row in enumerate(ranked)
     ]
@@ -390,10 +434,11 @@ def training_figure(name: str, rows: Sequence[Line], on: str) -> list[Block]:
             charts=[
                 {
                     "kind": "scatter",
-                    "points": points,
+                    "points": marks,
                     "x_axis": f"Share of {group} among the training rows of the class",
                     "x_format": "%",
-                    "y_axis": opening(spelled(gap)),
+                    "y_axis": axis_title(opening(spelled(gap)), form_of(gap)),
+                    "y_format": form_of(gap),
                     "y_zero": 0.0,
                     "title": title,
                 }

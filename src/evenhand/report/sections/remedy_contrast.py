@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evenhand.report.blocks import Block, as_csv, figure, folded, slug, table
+from evenhand.report.blocks import Block, as_csv, axis_title, figure, folded, slug, table
 from evenhand.report.labels import cell, short
 from evenhand.report.palette import OUTSIDE, PLAIN, WITHIN
 from evenhand.report.sections.remedy_classes import Line, is_baseline, named, representation
@@ -97,14 +97,15 @@ def _scatter(rows: Sequence[Line], words: str, *, signed: bool) -> dict[str, Any
             f"counterfactual {_points(row['counterfactual'], signed=signed)} points"
         )
         points.append(point)
+    form = "points" if signed else "size"
     chart = {
         "kind": "scatter",
         "points": points,
         "kinds": {kind: pair[:2] for kind, pair in KINDS.items()},
-        "x_axis": f"Statistical {words}",
-        "y_axis": f"Counterfactual {words}",
-        "x_format": "%",
-        "y_format": "%",
+        "x_axis": axis_title(f"Statistical {words}", form),
+        "y_axis": axis_title(f"Counterfactual {words}", form),
+        "x_format": form,
+        "y_format": form,
         "diagonal": True,
         "named": 10,
         "title": opening(words),
