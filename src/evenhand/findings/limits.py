@@ -157,8 +157,10 @@ def small(rows: Rows, *, under: int) -> NDArray[np.bool_]:
 
 def small_row(row: Mapping[str, Any], *, under: int) -> bool:
     """Whether one plain row has fewer cases than this in the group or in the reference."""
-    counts = [row[name] for name in ("n", "n_reference") if row[name] is not None]
-    return look_up(row["measure"]).counts_cases and any(count < under for count in counts)
+    # Asked of every row that is shown: the counts first, most rows have enough.
+    n, n_reference = row["n"], row["n_reference"]
+    few = (n is not None and n < under) or (n_reference is not None and n_reference < under)
+    return few and look_up(row["measure"]).counts_cases
 
 
 def hide_small(rows: Rows) -> Rows:

@@ -125,11 +125,12 @@ class Rows:
         values = self.columns[column]
         if column in WORDS:
             return list(values)
-        numbers: list[Any] = values.astype(object).tolist()
-        for i in np.flatnonzero(~np.isfinite(values)):
-            numbers[i] = None
+        finite = np.isfinite(values)
+        numbers: list[Any] = values.tolist()
         if column in {"n", "n_reference"}:
-            return [int(v) if v is not None and float(v).is_integer() else v for v in numbers]
+            numbers = [int(v) if v.is_integer() else v for v in numbers]
+        for i in np.flatnonzero(~finite).tolist():
+            numbers[i] = None
         return numbers
 
     def take(self, which: Any) -> Self:

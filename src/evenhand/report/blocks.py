@@ -418,7 +418,8 @@ def numbers_table(
 
 def rows_csv(rows: Sequence[Row]) -> str:
     """Result rows as CSV; columns without any value are left out."""
-    kept = [name for name in CSV_COLUMNS if any(row.get(name) is not None for row in rows)]
+    columns = {name: [row.get(name) for row in rows] for name in CSV_COLUMNS}
+    kept = [name for name, values in columns.items() if values.count(None) < len(values)]
     return as_csv(kept, ([row.get(name) for name in kept] for row in rows))
 
 

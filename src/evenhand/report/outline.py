@@ -145,8 +145,8 @@ def _unknown(record: Plain, findings: list[Plain]) -> Iterator[str]:
                 yield f"{opening(name)}: {then[:1].lower()}{then[1:]}" if name else then
     yield from _open_rows(record, told)
     reasons: dict[str, list[str]] = {}
-    for row in map(hide_row, record["results"]):
-        if row["undefined"] and row["group"] and _is_rate(row):
+    for row in map(hide_row, filter(_is_rate, record["results"])):
+        if row["undefined"] and row["group"] and row.get("set_low") is None:
             groups = reasons.setdefault(str(row["undefined"]), [])
             if row["group"] not in groups:
                 groups.append(row["group"])
@@ -187,9 +187,9 @@ def _open_rows(record: Plain, told: set[int]) -> Iterator[str]:
 
 
 def _is_rate(row: Plain) -> bool:
-    """Whether a row is a rate of a group that is shown and has no number."""
+    """Whether a row is a rate of a group that is shown."""
     shown = row["lens"] == "statistical" and row["measure"] in RATES
-    return shown and row["stratum"] is None and row.get("set_low") is None
+    return shown and row["stratum"] is None
 
 
 def _missing_rates(reason: str, groups: list[str]) -> str:

@@ -107,8 +107,9 @@ def _usual(record: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _describes(row: Row, rates: Collection[str]) -> bool:
     """Whether a row is one of these rates of one group, compared with nobody."""
-    alone = all(row[key] is None for key in ("reference", "stratum", "labeler", "norm"))
-    return alone and row["measure"] in rates and row["group"] is not None
+    if row["measure"] not in rates or row["group"] is None:
+        return False
+    return all(row[key] is None for key in ("reference", "stratum", "labeler", "norm"))
 
 
 def _compared(lead: Row | None, usual: Sequence[str] = RATES) -> list[str]:

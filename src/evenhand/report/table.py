@@ -26,17 +26,17 @@ def chosen_rows(record: Mapping[str, Any], *, most: int = 20) -> tuple[list[Row]
     where there are two; where there are many measures, as many rows of each.
     """
     # Sorted by size, single labelers would be a ranking of people: they stay in the record.
-    named = _names(record).named
-    rows: list[Row] = [named(hide_row(row)) for row in record["results"] if row["labeler"] is None]
-    limited = [row for row in rows if row["verdict"] != "not assessed"]
+    rows = [row for row in record["results"] if row["labeler"] is None]
+    limited = [hide_row(row) for row in rows if row["verdict"] != "not assessed"]
     if limited:
         chosen = sorted(limited, key=lambda row: (_ORDER[row["verdict"]], -_size(row)))
+        shown = chosen[:most]
     else:
         positive = record["details"].get("statistical", {}).get("positive")
         direct = {_family(row) for row in rows if row["reference"] != REST}
         order = {name: i for i, name in enumerate((*leading_measures(), *ALSO_SHOWN))}
         chosen = [
-            row
+            hide_row(row)
             for row in rows
             if row["measure"] in order
             and row["stratum"] in (None, SUMMARY)
@@ -45,8 +45,8 @@ def chosen_rows(record: Mapping[str, Any], *, most: int = 20) -> tuple[list[Row]
         ]
         chosen.sort(key=lambda row: (order[row["measure"]], -_size(row)))
         shown = _of_each(chosen, most)
-        return shown, len(chosen) - len(shown)
-    return chosen[:most], max(len(chosen) - most, 0)
+    named = _names(record).named
+    return [named(row) for row in shown], len(chosen) - len(shown)
 
 
 def _of_each(rows: list[Row], most: int) -> list[Row]:
@@ -127,11 +127,11 @@ def impact_ratios(record: Mapping[str, Any]) -> list[Row]:
     """The rows of the four-fifths table: selection rates by the highest group's."""
     positive = record["details"].get("statistical", {}).get("positive")
     named = _names(record).named
+    ratios = [row for row in record["results"] if row["measure"] == "impact_ratio"]
     return [
         named(row)
-        for row in map(hide_row, record["results"])
-        if row["measure"] == "impact_ratio"
-        and row["stratum"] is None
+        for row in map(hide_row, ratios)
+        if row["stratum"] is None
         and row["value"] is not None
         and (positive is None or row["class"] == positive)
     ]
@@ -141,13 +141,13 @@ def as_people_csv(frame: Any) -> str:
     """A table of results as CSV for people: no label of the data is run as a formula."""
     import polars as pl
 
-    words = frame.select(pl.col(pl.String)).to_dict(as_series=False)
-    cells = {
-        name: [None if value is None else as_cell(value) for value in values]
-        for name, values in words.items()
-    }
-    return str(frame.with_columns(**{n: pl.Series(n, v, pl.String) for n, v in cells.items()})
-               .write_csv())  # fmt: skip
+    cells = {}
+    for column in frame.select(pl.col(pl.String)).iter_columns():
+        # A few names fill a column: each is looked at once.
+        names = column.unique().drop_nulls()
+        shown = {name: cell for name in names if (cell := as_cell(name)) != name}
+        cells[column.name] = column.replace(shown) if shown else column
+    return str(frame.with_columns(**cells).write_csv())
 
 
 def left_out(record: Mapping[str, Any]) -> Iterable[str]:

@@ -134,13 +134,12 @@ def show(
     if evidence:
         page.blank()
     page.say(parts.level, style="dim")
-    folded = "" if verbose else _folded(record, parts)
     if printed:
         rows = f"{plural(len(record['results']), 'row')}: .to_frame()"
         notes = f"{plural(len(parts.notes), 'note')}: .notes" if parts.notes else ""
         more = "; ".join(filter(None, (rows, notes, "all of it: .save('report.html')")))
         page.say(f"{more}.", style="dim")
-    elif folded:
+    elif not verbose and (folded := _folded(record, parts)):
         page.say(f"--verbose adds {folded}; --out report.html draws them.", style="dim")
 
 

@@ -30,17 +30,20 @@ class View:
 
     record: Mapping[str, Any]
     rows: tuple[Row, ...] = field(default=())
-    by_measure: Mapping[tuple[str, str], list[Row]] = field(default_factory=dict)
+    by_measure: Mapping[tuple[str, ...], list[Row]] = field(default_factory=dict)
     words: Words = field(default_factory=Words)
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> "View":
         """The view of a record."""
         rows = tuple(hide_row(row) for row in record["results"])
-        # With hundreds of groups, looking through all rows each time takes a minute.
-        index: dict[tuple[str, str], list[Row]] = {}
+        # With hundreds of groups, looking through all rows each time takes a minute; sentences
+        # look up the rates of a group for each of its gaps.
+        index: dict[tuple[str, ...], list[Row]] = {}
         for row in rows:
-            index.setdefault((row["lens"], row["measure"]), []).append(row)
+            key = row["lens"], row["measure"]
+            index.setdefault(key, []).append(row)
+            index.setdefault((*key, row["group"]), []).append(row)
         words = _shown_words(record, rows)
         findings = _said(record, rows, words)
         return cls({**record, "findings": findings}, rows, index, words)
@@ -70,7 +73,8 @@ class View:
         asked = {name.rstrip("_"): value for name, value in equal.items()}
         held: Iterable[Row] = self.rows
         if "measure" in asked:
-            held = self.by_measure.get((lens, asked.pop("measure")), ())
+            key = lens, asked.pop("measure")
+            held = self.by_measure.get((*key, asked.pop("group")) if "group" in asked else key, ())
         return [
             row
             for row in held
@@ -272,13 +276,16 @@ def _are_places(places: Any, results: int) -> bool:
     )
 
 
+_ROW: dict[str, Any] = dict.fromkeys((*COLUMNS, *ASIDES))
+
+
 def _row(i: int, row: Any) -> dict[str, Any]:
     if not isinstance(row, Mapping):
         _damaged(f"result {i} is not a row")
     for name in ("lens", "measure"):
         if not isinstance(row.get(name), str):
             _damaged(f"result {i} has no {name!r}")
-    held = {**dict.fromkeys((*COLUMNS, *ASIDES)), **row}
+    held = {**_ROW, **row}
     if held["verdict"] not in TAGS:
         held["verdict"] = "not assessed"
     return held
