@@ -8,7 +8,7 @@ from typing import Any
 from evenhand.files.documents import check_document, check_schema, read_json, sealed
 from evenhand.findings.registry import FORMER_NAMES
 from evenhand.findings.shape import RECORD
-from evenhand.lenses.rows import COLUMNS
+from evenhand.lenses.rows import COLUMNS, Rows
 
 FIRST, SCHEMA = "evenhand.audit/1", "evenhand.audit/2"
 # What findings of the first schema did not have; nothing is made up for them.
@@ -27,11 +27,16 @@ def read_record(path: str | Path) -> dict[str, Any]:
     return {name: value for name, value in document.items() if name != "checksum"}
 
 
-def record_text(record: Mapping[str, Any]) -> str:
-    """A record as the text of its file, which ends with its checksum."""
-    results = _results_text(record.get("results"))
+def record_text(record: Mapping[str, Any], *, rows: Rows | None = None) -> str:
+    """A record as the text of its file, which ends with its checksum.
+
+    `rows` are its results where the record itself does not hold them yet.
+    """
+    held = record.get("results")
+    columns = _columns(held) if rows is None else {name: rows.plain(name) for name in COLUMNS}
+    results = _results_text(columns)
     if results is None:
-        return sealed(_indented(record))
+        return sealed(_indented(record if rows is None else {**record, "results": rows.results()}))
     # At this depth there is one such line: within words a line's end is written otherwise.
     mark = '\n "results": []'
     before, _, after = _indented({**record, "results": []}).partition(mark)
@@ -45,19 +50,49 @@ def _indented(document: Any) -> str:
     return json.dumps(document, indent=1, **_WRITTEN)
 
 
-def _results_text(results: Any) -> str | None:
-    """Result rows just as `_indented` writes them; None where they are not plain rows.
+def _columns(results: Any) -> dict[str, list[Any]]:
+    """Rows by column; none where they are not rows of the same columns."""
+    if not isinstance(results, list) or not results or not isinstance(results[0], dict):
+        return {}
+    names = list(results[0])
+    if any(not isinstance(row, dict) or list(row) != names for row in results):
+        return {}
+    return {name: [row[name] for row in results] for name in names}
 
-    Python's writer is quick only where it need not indent, and rows are all but everything that
-    a record holds: the line's end and the indent go into the separator instead.
+
+def _results_text(columns: Mapping[str, list[Any]]) -> str | None:
+    """Result rows just as `_indented` writes them; None where there are none, or no plain ones.
+
+    Python's writer looks at every value by itself where it has to indent, and rows are all but
+    everything that a record holds: here they are written by column, each word once.
     """
-    if not isinstance(results, list) or not results:
+    texts = [_column_text(values) for values in columns.values()]
+    known = [column for column in texts if column]
+    if not known or len(known) < len(texts):
         return None
-    text = json.dumps(results, separators=(",\n   ", ": "), **_WRITTEN)
-    if any(nested in text for nested in ('": {', '": [', "{}")):
+    keys = (json.dumps(name, **_WRITTEN).replace("%", "%%") for name in columns)
+    form = "{\n   " + ",\n   ".join(f"{key}: %s" for key in keys) + "\n  }"
+    return "[\n  " + ",\n  ".join(map(form.__mod__, zip(*known))) + "\n ]"
+
+
+def _column_text(values: list[Any]) -> list[str] | None:
+    """One column of plain rows as JSON; None where it holds something else than words or numbers.
+
+    Examples:
+        >>> _column_text(["f", None]), _column_text([0.5, 2]), _column_text([["f"]])
+        (['"f"', 'null'], ['0.5', '2'], None)
+    """
+    kinds = set(map(type, values))
+    if kinds <= {str, type(None)}:
+        texts = {value: json.dumps(value, **_WRITTEN) for value in set(values)}
+        return [texts[value] for value in values]
+    if not kinds <= {int, float, type(None)}:
         return None
-    rows = text[2:-2].replace("},\n   {", "\n  },\n  {\n   ")
-    return f"[\n  {{\n   {rows}\n  }}\n ]"
+    numbers = list(map(repr, values))
+    # What is not finite has no place in JSON: whoever writes it plainly says so.
+    if not {"nan", "inf", "-inf"}.isdisjoint(numbers):
+        return None
+    return ["null" if text == "None" else text for text in numbers] if None in values else numbers
 
 
 def upgrade(document: Mapping[str, Any]) -> dict[str, Any]:

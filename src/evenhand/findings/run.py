@@ -98,19 +98,24 @@ class Audit:
 
     def record(self) -> dict[str, Any]:
         """The whole audit as one plain document."""
+        return self._document(self.rows.results())
+
+    def _document(self, results: list[dict[str, Any]]) -> dict[str, Any]:
+        """The audit as a document with these results."""
+        headline, remark = self._words
         return {
             "schema": SCHEMA,
             "made": self.made,
             "data": self.data,
             "charter": self.charter,
-            "results": self.rows.results(),
+            "results": results,
             "asides": self.rows.asides(),
             "findings": [finding.plain() for finding in self.findings],
             "notes": list(self.notes),
             "details": self.details,
-            "sentence": self.sentence,
-            "headline": self._words[0],
-            "remark": self._words[1],
+            "sentence": " ".join(filter(None, (headline, remark))),
+            "headline": headline,
+            "remark": remark,
             "verdict": self.verdict,
             **({"forms": self.forms} if self.forms else {}),
         }
@@ -176,7 +181,7 @@ class Audit:
 
     def to_json(self) -> str:
         """The record as JSON."""
-        return record_text(self.record())
+        return record_text(self._document([]), rows=self.rows)
 
     def __str__(self) -> str:
         from evenhand.report.terminal import as_text

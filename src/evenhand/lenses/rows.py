@@ -124,7 +124,7 @@ class Rows:
         """One column as plain values, None where there is none, counts as whole numbers."""
         values = self.columns[column]
         if column in WORDS:
-            return list(values)
+            return list(values.tolist())
         finite = np.isfinite(values)
         numbers: list[Any] = values.tolist()
         if column in {"n", "n_reference"}:
@@ -155,16 +155,18 @@ class Rows:
 
     def to_frame(self) -> Any:
         """The rows as a Polars data frame with fixed columns."""
-        import polars as pl
-
-        kinds = {name: pl.String if name in WORDS else pl.Float64 for name in COLUMNS}
-        kinds["n"] = kinds["n_reference"] = pl.Float64
-        return pl.DataFrame(
-            {name: self.plain(name) for name in COLUMNS}, schema=kinds, strict=False
-        )
+        return results_frame({name: self.plain(name) for name in COLUMNS})
 
     def _repr_html_(self) -> str:
         return str(self.to_frame()._repr_html_())
+
+
+def results_frame(columns: Mapping[str, list[Any]]) -> Any:
+    """Columns of plain result rows as a Polars data frame with fixed columns."""
+    import polars as pl
+
+    kinds = {name: pl.String if name in WORDS else pl.Float64 for name in COLUMNS}
+    return pl.DataFrame(dict(columns), schema=kinds, strict=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -74,7 +74,8 @@ _FORBIDDEN = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 def as_junit(record: Mapping[str, Any]) -> str:
     """JUnit XML: outside is a failure, cannot tell is skipped, within passes."""
-    view = View.of(whole(record))
+    record = whole(record)
+    view = View.of(record)
     rows = [row for row in view.rows if row["verdict"] != "not assessed"]
     # As for the verdict: of single labelers only those surely outside.
     rows = [row for row in rows if row["labeler"] is None or row["verdict"] == "outside"]

@@ -13,7 +13,7 @@ from evenhand.report.outline import FEW, marked, outline
 from evenhand.report.rates import Grid
 from evenhand.report.svg import own_ids, png, raw_svg
 from evenhand.report.table import HEADERS, cells, chosen_rows
-from evenhand.report.view import whole
+from evenhand.report.view import View, whole
 
 _STYLE = """<style scoped>
 .evenhand { font: 14px/1.45 system-ui, sans-serif; max-width: 72em; }
@@ -107,9 +107,18 @@ def as_ledger_fragment(ledger: Mapping[str, Any]) -> str:
 
 
 def _leading(record: Mapping[str, Any] | None, *, ledger: Mapping[str, Any] | None = None) -> str:
+    from evenhand.report.page import lens_sections
     from evenhand.report.svg import can_draw
 
-    known = charts_of(record, ledger=ledger) if can_draw() else {}
+    known: dict[str, Chart] = {}
+    if can_draw() and record is not None:
+        # Only as many sections as the first chart needs.
+        for one in lens_sections(View.of(whole(record))):
+            _gather([one] if one else [], known)
+            if known:
+                break
+    elif can_draw():
+        known = charts_of(None, ledger=ledger)
     return next(iter(known.values()))._repr_html_() if known else ""
 
 

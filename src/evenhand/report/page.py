@@ -60,9 +60,7 @@ def summarise(
     beside = labelers_beside(view, older)
     if beside is not None:
         view, older = beside.model, []
-    sections = [costs_section(view), *(make(view) for make in _LENS_SECTIONS.values())]
-    others = dict.fromkeys(row["lens"] for row in view.rows if row["lens"] not in _LENS_SECTIONS)
-    sections += [lens_section(view, lens) for lens in others]
+    sections = list(lens_sections(view))
     compared = None
     if older:
         found = changes(*older, view)
@@ -78,6 +76,16 @@ def summarise(
         "screen": screen,
         "sections": _numbered([one for one in sections if one]),
     }
+
+
+def lens_sections(view: View) -> Iterator[dict[str, Any] | None]:
+    """The sections of the lenses in the page's order, each made when it is asked for."""
+    yield costs_section(view)
+    for make in _LENS_SECTIONS.values():
+        yield make(view)
+    others = dict.fromkeys(row["lens"] for row in view.rows if row["lens"] not in _LENS_SECTIONS)
+    for lens in others:
+        yield lens_section(view, lens)
 
 
 def _ledger_page(ledger: Mapping[str, Any], remedies: dict[str, Any] | None) -> dict[str, Any]:

@@ -35,7 +35,9 @@ class View:
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> "View":
-        """The view of a record."""
+        """The view of a record; what was looked through already is not looked through again."""
+        if isinstance(record, Whole) and record.view is not None:
+            return record.view
         rows = tuple(hide_row(row) for row in record["results"])
         # With hundreds of groups, looking through all rows each time takes a minute; sentences
         # look up the rates of a group for each of its gaps.
@@ -46,7 +48,11 @@ class View:
             index.setdefault((*key, row["group"]), []).append(row)
         words = _shown_words(record, rows)
         findings = _said(record, rows, words)
-        return cls({**record, "findings": findings}, rows, index, words)
+        said = Whole({**record, "findings": findings})
+        view = said.view = cls(said, rows, index, words)
+        if isinstance(record, Whole):
+            record.view = view
+        return view
 
     @property
     def findings(self) -> list[Mapping[str, Any]]:
@@ -224,6 +230,12 @@ _FINDING: dict[str, Any] = {
 }
 
 
+class Whole(dict[str, Any]):
+    """A record that has every key a report reads, and its view once somebody asked for it."""
+
+    view: View | None = None
+
+
 def whole(record: Mapping[str, Any]) -> dict[str, Any]:
     """The record with every key that a report reads; a damaged one is refused with a sentence.
 
@@ -236,12 +248,14 @@ def whole(record: Mapping[str, Any]) -> dict[str, Any]:
         evenhand.errors.DataError: The record is damaged: its verdict is 'fine'. Make it again \
 with: evenhand audit … --json
     """
+    if isinstance(record, Whole):
+        return record
     if record.get("verdict") not in TAGS:
         _damaged(f"its verdict is {record.get('verdict')!r}")
     for name, kind in (("made", Mapping), ("data", Mapping), ("results", list), ("findings", list)):
         if not isinstance(record.get(name), kind):
             _damaged(f"its {name!r} is not what it should be")
-    return {
+    held = {
         **record,
         "made": {"level": 0.95, **record["made"]},
         "data": {"excluded": [], "roles": {}, "source": "decisions", **record["data"]},
@@ -255,6 +269,7 @@ with: evenhand audit … --json
             for i, one in enumerate(record["findings"], start=1)
         ],
     }
+    return Whole(held)
 
 
 def _results(record: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -280,7 +295,8 @@ _ROW: dict[str, Any] = dict.fromkeys((*COLUMNS, *ASIDES))
 
 
 def _row(i: int, row: Any) -> dict[str, Any]:
-    if not isinstance(row, Mapping):
+    # Asked of every row: of a plain one without asking what a mapping is.
+    if type(row) is not dict and not isinstance(row, Mapping):
         _damaged(f"result {i} is not a row")
     for name in ("lens", "measure"):
         if not isinstance(row.get(name), str):
