@@ -5,24 +5,19 @@ what the data cannot tell. How it looks is the business of whoever shows it.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from evenhand.findings.gate import MARKS as MARKS
-from evenhand.findings.limits import HIDDEN, hide_row
-from evenhand.findings.sentences.finding import settle_sentence
-from evenhand.findings.sentences.rows import row_sentence
 from evenhand.findings.sentences.verdict import TAGS
-from evenhand.findings.settle import settle
-from evenhand.lenses.scope import HIDDEN_UNDER
-from evenhand.report.rates import RATES, Grid, rate_grids
+from evenhand.report.rates import Grid, rate_grids
 from evenhand.report.table import left_out
-from evenhand.report.view import View, whole
-from evenhand.speech import agree, listed, opening, plural
+from evenhand.report.unknown import unknown
+from evenhand.speech import opening, plural
 
 Plain = Mapping[str, Any]
-# Further findings that a short form shows, open comparisons and undefined rates that it names.
-FEW, MOST_OPEN, MOST_UNDEFINED = 3, 3, 3
+# Further findings that a short form shows.
+FEW = 3
 AGREE = "Agree on how large a difference is acceptable, and write it down."
 NOBODY = "Policy: nobody is named yet."
 
@@ -85,7 +80,7 @@ def outline(record: Plain) -> Outline:
         grids=tuple(rate_grids(record)),
         findings=tuple(_line(finding, record) for finding in findings),
         steps=tuple(_steps(own)) or _to_agree(record, own),
-        unknown=tuple(_unknown(record, own)),
+        unknown=tuple(unknown(record, own)),
         notes=tuple(note for note in record["notes"] if note not in heeded),
         level=f"Intervals hold at {level:.0%} for all classes and groups of a measure together.",
     )
@@ -132,70 +127,3 @@ def _to_agree(record: Plain, findings: list[Plain]) -> tuple[str, ...]:
 
 def _whose(finding: Plain) -> str:
     return f"({finding['layer']}: {finding['owner']})" if finding["owner"] else ""
-
-
-def _unknown(record: Plain, findings: list[Plain]) -> Iterator[str]:
-    """What would settle what is open, and which rates are not there."""
-    told: set[int] = set()
-    for finding in findings:
-        if finding["verdict"] == "cannot tell":
-            told.update(finding["rows"])
-            if finding.get("next"):
-                name, then = finding.get("short"), str(finding["next"])
-                yield f"{opening(name)}: {then[:1].lower()}{then[1:]}" if name else then
-    yield from _open_rows(record, told)
-    reasons: dict[str, list[str]] = {}
-    for row in map(hide_row, filter(_is_rate, record["results"])):
-        if row["undefined"] and row["group"] and row.get("set_low") is None:
-            groups = reasons.setdefault(str(row["undefined"]), [])
-            if row["group"] not in groups:
-                groups.append(row["group"])
-    for reason, groups in reasons.items():
-        yield _missing_rates(reason, groups)
-
-
-def _open_rows(record: Plain, told: set[int]) -> Iterator[str]:
-    """Comparisons that the data leave open beside one that they settle, and what would help."""
-    places = [
-        place
-        for place, row in enumerate(record["results"])
-        if row["verdict"] == "cannot tell" and row["labeler"] is None and place not in told
-    ]
-    if not places:
-        return
-    view = View.of(whole(record))
-    rows = [view.rows[place] for place in places]
-    keys = ("lens", "attribute", "group", "stratum")
-    costs = {tuple(row[k] for k in keys) for row in rows if row["measure"] == "cost_ratio"}
-    # A cost ratio is the implied threshold said otherwise: once is enough.
-    rows = [
-        row
-        for row in rows
-        if row["measure"] != "implied_threshold" or tuple(row[k] for k in keys) not in costs
-    ]
-    for row in rows[:MOST_OPEN]:
-        further = settle(row, view.look, view.record.get("details"))
-        remedy = (
-            settle_sentence(asdict(further), view.words, row["class"])
-            if further is not None
-            else ""
-        )
-        yield " ".join(filter(None, (row_sentence(row, view.words, view.look), remedy)))
-    more = len(rows) - MOST_OPEN
-    if more > 0:
-        yield f"{plural(more, 'more comparison')} {agree(more, 'is', 'are')} as open."
-
-
-def _is_rate(row: Plain) -> bool:
-    """Whether a row is a rate of a group that is shown."""
-    shown = row["lens"] == "statistical" and row["measure"] in RATES
-    return shown and row["stratum"] is None
-
-
-def _missing_rates(reason: str, groups: list[str]) -> str:
-    """The groups that lack some rate, and why."""
-    more = len(groups) - MOST_UNDEFINED
-    who = listed([*groups[:MOST_UNDEFINED], *([f"{more:,} more"] if more > 0 else [])])
-    if reason == HIDDEN:
-        return f"Some rates of {who} rest on fewer than {HIDDEN_UNDER} cases and are hidden."
-    return f"Some rates of {who} are undefined: {reason}."

@@ -11,6 +11,7 @@ from evenhand.findings.sentences.agreed import two
 from evenhand.findings.sentences.words import Words, positive_class
 from evenhand.lenses.measures import look_up
 from evenhand.lenses.rows import Row
+from evenhand.lenses.scope import UNTOLD_UNDER
 from evenhand.speech import agreed_number, few
 
 # What describes a group without a comparison, in the order of columns; the measure that the
@@ -175,6 +176,11 @@ def _by_class(
     named = None if lead is None else lead["class"]
     shown_by = {name: _evidence(column.get(name) for column in columns.values()) for name in names}
     names.sort(key=lambda name: (name != named, -shown_by[name]))
+    if named is None:
+        # A class with few cases of some group does not lead: a gap there is mostly chance.
+        first = (n for n in names if not _is_small(column.get(n) for column in columns.values()))
+        lead_name = next(first, None)
+        names.sort(key=lambda name: name != lead_name)
     leading = (None if lead is None else lead["group"], against)
     groups = sorted(columns, key=lambda name: name not in leading)
     shown = names[:MOST_CLASSES]
@@ -186,6 +192,11 @@ def _by_class(
         measures=tuple(measures[:1]),
         more=len(names) - len(shown),
     )
+
+
+def _is_small(cells: Iterable[RateCell | None]) -> bool:
+    """Whether some group has too few cases of a class for anything to be told of it."""
+    return any(cell is None or (cell.count or 0.0) < UNTOLD_UNDER for cell in cells)
 
 
 def _evidence(cells: Iterable[RateCell | None]) -> float:

@@ -50,9 +50,16 @@ def gap_range(
     Examples:
         >>> gap_range(0.162, 0.189, 1), gap_range(-0.189, -0.162, 1), gap_range(-0.02, 0.09, 0)
         ('16.2 to 18.9', '16.2 to 18.9', '2 points fewer to 9 points more')
+        >>> gap_range(-0.002, 0.11, 0)
+        'no difference to 11 points more'
     """
     if low <= 0 <= high:
-        ends_ = [f"{points(end, places=places)} {way}" for end, way in ((low, down), (high, up))]
+        ends_ = [
+            "no difference"
+            if f"{100 * abs(end):.{places}f}" == f"{0:.{places}f}"
+            else f"{points(end, places=places)} {way}"
+            for end, way in ((low, down), (high, up))
+        ]
         return f"{ends_[0]} to {ends_[1]}"
     near, far = sorted((abs(low), abs(high)))
     return f"{100 * near:.{places}f} to {100 * far:.{places}f}"

@@ -1,0 +1,251 @@
+"""What the data cannot tell: what would settle it, what is widest, and which rates are not there.
+
+Of many open comparisons of one measure three numbers are told, not all of them: how many there
+are, which is widest, and which is nearest to being settled, with what that would take.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import cached_property
+from typing import Any
+
+from evenhand.decisions.labels import REST
+from evenhand.findings.limits import HIDDEN, hide_row
+from evenhand.findings.sentences.agreed import ends, gap_range, limit_words, two, unproven
+from evenhand.findings.sentences.finding import further, settle_sentence
+from evenhand.findings.sentences.rows import row_sentence
+from evenhand.findings.sentences.words import Words, words
+from evenhand.findings.settle import settle
+from evenhand.lenses.measures import look_up
+from evenhand.lenses.rows import Row
+from evenhand.lenses.scope import HIDDEN_UNDER, UNTOLD_UNDER
+from evenhand.report.rates import BY_CLASS, RATES
+from evenhand.report.view import View, whole
+from evenhand.speech import decimals, listed, opening
+
+Plain = Mapping[str, Any]
+# Open comparisons that are told one by one, names in a list, rows tried for the nearest.
+MOST_OPEN, MOST_NAMED, MOST_TRIED = 2, 3, 30
+STATISTICAL = "statistical"
+
+
+def unknown(record: Plain, findings: Sequence[Plain]) -> list[str]:
+    """What the data cannot tell, and what would: sentences, the most pressing first."""
+    return list(_Unknown(record)(findings))
+
+
+class _Unknown:
+    """The open questions of one record; its view is made only where one needs it."""
+
+    def __init__(self, record: Plain) -> None:
+        self.record = record
+
+    @cached_property
+    def view(self) -> View:
+        return View.of(whole(self.record))
+
+    def __call__(self, findings: Sequence[Plain]) -> Iterator[str]:
+        told: set[int] = set()
+        for finding in findings:
+            if finding["verdict"] != "cannot tell":
+                continue
+            told.update(finding["rows"])
+            if finding.get("next"):
+                name, then = finding.get("short"), str(finding["next"])
+                yield f"{opening(name)}: {then[:1].lower()}{then[1:]}" if name else then
+            yield from self._beside(finding)
+        open_ = list(self._open_rows(told))
+        yield from open_
+        if not told and not open_:
+            yield from self._unlimited(findings)
+        yield from self._missing()
+
+    def _beside(self, finding: Plain) -> Iterator[str]:
+        """The other open comparisons of a finding that only its widest one spoke for."""
+        places = [i for i in finding["rows"] if self._is_open(self.record["results"][i])]
+        if len(places) > MOST_OPEN:
+            yield from self._many([self.view.rows[i] for i in places], finding["rows"])
+
+    def _is_open(self, row: Row) -> bool:
+        return row["verdict"] == "cannot tell" and row["labeler"] is None
+
+    def _open_rows(self, told: set[int]) -> Iterator[str]:
+        """Comparisons that the data leave open beside one that they settle, and what would help."""
+        places = [
+            place
+            for place, row in enumerate(self.record["results"])
+            if self._is_open(row) and place not in told
+        ]
+        families: dict[tuple[Any, ...], list[int]] = {}
+        for place in places:
+            row = self.view.rows[place]
+            key = (row["lens"], row["attribute"], row["measure"])
+            families.setdefault(key, []).append(place)
+        for (lens, attribute, measure), open_ in families.items():
+            if measure == "implied_threshold" and (lens, attribute, "cost_ratio") in families:
+                continue  # a cost ratio said otherwise: once is enough
+            rows = [self.view.rows[place] for place in open_]
+            if len(rows) > MOST_OPEN:
+                family = [
+                    place
+                    for place, row in enumerate(self.record["results"])
+                    if (row["lens"], row["attribute"], row["measure"]) == (lens, attribute, measure)
+                    and row["verdict"] != "not assessed"
+                ]
+                yield from self._many(rows, family)
+                continue
+            yield from map(self._one, rows)
+
+    def _one(self, row: Row) -> str:
+        """An open comparison, and what would settle it."""
+        needed = self._needed(row)
+        remedy = settle_sentence(needed, self.view.words, row["class"]) if needed else ""
+        return " ".join(filter(None, (row_sentence(row, self.view.words, self.view.look), remedy)))
+
+    def _needed(self, row: Row) -> Plain | None:
+        found = settle(row, self.view.look, self.view.record.get("details"))
+        return None if found is None else asdict(found)
+
+    def _many(self, rows: Sequence[Row], family: Sequence[int]) -> Iterator[str]:
+        """Many open comparisons of one measure: how many, the widest, the nearest to be settled."""
+        first, spoken = rows[0], self.view.words
+        limits = {limit_words(row, unit=True) for row in rows}
+        agreed = f" ({limits.pop()})" if len(limits) == 1 and None not in limits else ""
+        count = f"{len(rows):,} of {len(family):,} comparisons are open{agreed}."
+        parts = [f"{opening(words(first['measure']))} by {first['attribute']}: {count}"]
+        known = sorted((row for row in rows if ends(row) is not None), key=_width)
+        if known:
+            wide = known[-1]
+            parts.append(f"Widest is {_which(wide, rows, spoken)}: {_fits(wide)}.")
+        parts.append(self._nearest(known, spoken))
+        yield " ".join(filter(None, parts))
+
+    def _nearest(self, known: Sequence[Row], spoken: Words) -> str:
+        """Which of these the fewest further cases would settle; the narrowest are tried."""
+        tried = [(self._needed(row), row) for row in known[:MOST_TRIED]]
+        settled = [
+            (needed, row) for needed, row in tried if needed and needed["how_many"] is not None
+        ]
+        if not settled:
+            return "No number of further cases is known to settle any of them."
+        needed, row = min(settled, key=lambda pair: float(pair[0]["how_many"]))
+        enough = further(needed, spoken, row["class"])
+        return (
+            f"Nearest to being settled is {_which(row, known, spoken)}: about {enough} would do it "
+            "four times out of five."
+        )
+
+    def _unlimited(self, findings: Sequence[Plain]) -> Iterator[str]:
+        """Where no limit judges the comparisons of the leading rate: which may be chance alone."""
+        if self.record["verdict"] != "not assessed" and self.view.words.positive is not None:
+            return
+        lead = next((one for one in findings if one["rows"] and one.get("numbers")), None)
+        name = str(self.record["results"][lead["numbers"][0]]["measure"]) if lead else ""
+        base = look_up(name).base if lead and lead["lens"] == STATISTICAL else None
+        rate = look_up(base or BY_CLASS[0])
+        for attribute in self.view.attributes(STATISTICAL)[:1]:
+            rows = [
+                row
+                for row in self.view.whole(STATISTICAL, f"{rate.name}_gap", attribute=attribute)
+                if ends(row) is not None
+                and row["reference"] not in (None, REST)
+                and row["verdict"] == "not assessed"
+            ]
+            open_ = sorted(filter(unproven, rows), key=_width)
+            if open_ and len(rows) > 1:
+                yield self._chance(rows, open_, rate.label)
+
+    def _chance(self, rows: Sequence[Row], open_: Sequence[Row], label: str) -> str:
+        """How many comparisons chance alone could explain, and which is widest."""
+        spoken, wide = self.view.words, open_[-1]
+        many = f"{len(open_):,} of {len(rows):,}"
+        group, other = (spoken.people(wide["attribute"], wide[k]) for k in ("group", "reference"))
+        whether = f"whether the {label} differs"
+        if len({row["group"] for row in rows}) == 1:
+            said = f"{many} {spoken.classes[1]} the data cannot tell {whether} between {group} and"
+            said += f" {other}"
+        elif len({row["class"] for row in rows}) == 1:
+            said = f"{many} groups the data cannot tell {whether} from that of {other}"
+        else:
+            said = (
+                f"{many} comparisons of the {label} the data cannot tell whether there is any gap"
+            )
+        return f"For {said}. Widest is {_which(wide, rows, spoken)}: {_fits(wide)}."
+
+    def _missing(self) -> Iterator[str]:
+        """Which rates of whom are hidden or undefined, for which classes, and what that takes."""
+        lacking: dict[str, dict[tuple[str, str, str], list[str]]] = {}
+        for row in map(hide_row, filter(_is_rate, self.record["results"])):
+            if row["undefined"] and row["group"] and row.get("set_low") is None:
+                key = row["measure"], row["attribute"], row["group"]
+                names = lacking.setdefault(str(row["undefined"]), {}).setdefault(key, [])
+                if row["class"] is not None and row["class"] not in names:
+                    names.append(row["class"])
+        for reason, held in lacking.items():
+            yield _missing_sentence(reason, held, self.view.words)
+
+
+def _is_rate(row: Plain) -> bool:
+    """Whether a row is a rate of a group that is shown."""
+    return row["lens"] == STATISTICAL and row["measure"] in RATES and row["stratum"] is None
+
+
+def _missing_sentence(
+    reason: str, held: Mapping[tuple[str, str, str], list[str]], spoken: Words
+) -> str:
+    """The rates that are not there, measure by measure, group by group, class by class."""
+    measures: dict[str, list[str]] = {}
+    for (measure, attribute, group), classes in held.items():
+        whose = spoken.people(attribute, group)
+        if spoken.positive is None and classes:
+            of = [f"'{name}'" for name in classes]
+            whose += f" for {_some(of, spoken.classes)}"
+        measures.setdefault(words(measure), []).append(whose)
+    joined = {
+        name: ", and of ".join(whose)
+        if spoken.positive is None
+        else _some(whose, ("group", "groups"))
+        for name, whose in measures.items()
+    }
+    parts = [f"the {name} of {whose}" for name, whose in joined.items()]
+    if reason == HIDDEN:
+        return (
+            f"Fewer than {HIDDEN_UNDER} cases stand behind {listed(parts)}: hidden until there are "
+            f"{HIDDEN_UNDER}, and not judged under {UNTOLD_UNDER}."
+        )
+    return f"Undefined {'is' if len(parts) == 1 else 'are'} {listed(parts)}: {reason}."
+
+
+def _some(names: Sequence[str], what: tuple[str, str]) -> str:
+    """The first names, and how many more there are of what."""
+    more = len(names) - MOST_NAMED
+    if more < 1:
+        return listed(names)
+    return f"{', '.join(names[:MOST_NAMED])} and {more:,} more {what[more > 1]}"
+
+
+def _width(row: Row) -> float:
+    pair = ends(row)
+    return 0.0 if pair is None else pair[1] - pair[0]
+
+
+def _which(row: Row, rows: Iterable[Row], spoken: Words) -> str:
+    """What tells a row from the others of its measure: its class, its group, or both."""
+    held = list(rows)
+    name = f"'{row['class']}'" if len({one["class"] for one in held}) > 1 else ""
+    who = spoken.people(row["attribute"], row["group"]) if row["group"] else ""
+    if name and len({one["group"] for one in held}) == 1:
+        who = ""
+    stratum = row["stratum"] if len({one["stratum"] for one in held}) > 1 else None
+    where = f"in stratum {stratum}" if stratum else ""
+    return ", ".join(filter(None, (name, who, where))) or words(row["measure"])
+
+
+def _fits(row: Row) -> str:
+    """What an interval leaves open."""
+    pair, record = ends(row), look_up(row["measure"])
+    if pair is None:
+        return "it has no interval"
+    if record.kind in ("gap", "distance") and record.high == 1:
+        return f"anything from {gap_range(*pair, decimals(*pair))} fits"
+    return f"anything from {two(pair[0])} to {two(pair[1])} fits"
