@@ -17,16 +17,17 @@ from evenhand.findings.sentences.rows import row_sentence
 from evenhand.findings.sentences.words import Words, words
 from evenhand.findings.settle import settle
 from evenhand.lenses.measures import look_up
-from evenhand.lenses.rows import Row
+from evenhand.lenses.rows import ASIDES, COLUMNS, Row
 from evenhand.lenses.scope import HIDDEN_UNDER, UNTOLD_UNDER
 from evenhand.report.rates import BY_CLASS, RATES
-from evenhand.report.view import View, whole
 from evenhand.speech import decimals, listed, opening
 
 Plain = Mapping[str, Any]
 # Open comparisons that are told one by one, names in a list, rows tried for the nearest.
-MOST_OPEN, MOST_NAMED, MOST_TRIED = 2, 3, 30
+MOST_OPEN, MOST_NAMED, MOST_TRIED = 2, 3, 8
 STATISTICAL = "statistical"
+# A record of an older version may lack columns.
+_BLANK: dict[str, Any] = dict.fromkeys((*COLUMNS, *ASIDES))
 
 
 def unknown(record: Plain, findings: Sequence[Plain]) -> list[str]:
@@ -35,14 +36,36 @@ def unknown(record: Plain, findings: Sequence[Plain]) -> list[str]:
 
 
 class _Unknown:
-    """The open questions of one record; its view is made only where one needs it."""
+    """The open questions of one record; only rows that somebody asks for are looked at closely."""
 
     def __init__(self, record: Plain) -> None:
         self.record = record
+        self.results: Sequence[Row] = record["results"]
+        self._of: dict[tuple[str, str], list[Row]] = {}
 
     @cached_property
-    def view(self) -> View:
-        return View.of(whole(self.record))
+    def words(self) -> Words:
+        return Words.of(
+            charter=self.record.get("charter"),
+            roles=self.record["data"].get("roles") or {},
+            details=self.record.get("details") or {},
+            groups=dict.fromkeys([(row["attribute"], row["group"]) for row in self.results]),
+        )
+
+    def look(self, **equal: Any) -> list[Row]:
+        """The rows of a lens and a measure whose columns equal these values."""
+        asked = {name.rstrip("_"): value for name, value in equal.items()}
+        key = asked.pop("lens"), asked.pop("measure")
+        if key not in self._of:
+            mine = [row for row in self.results if (row["lens"], row["measure"]) == key]
+            self._of[key] = [self._shown(row) for row in mine]
+        held = self._of[key]
+        for name, value in asked.items():
+            held = [row for row in held if row[name] == value]
+        return held
+
+    def _shown(self, row: Row) -> Row:
+        return hide_row({**_BLANK, **row})
 
     def __call__(self, findings: Sequence[Plain]) -> Iterator[str]:
         told: set[int] = set()
@@ -62,63 +85,61 @@ class _Unknown:
 
     def _beside(self, finding: Plain) -> Iterator[str]:
         """The other open comparisons of a finding that only its widest one spoke for."""
-        places = [i for i in finding["rows"] if self._is_open(self.record["results"][i])]
-        if len(places) > MOST_OPEN:
-            yield from self._many([self.view.rows[i] for i in places], finding["rows"])
-
-    def _is_open(self, row: Row) -> bool:
-        return row["verdict"] == "cannot tell" and row["labeler"] is None
+        rows = [self.results[i] for i in finding["rows"]]
+        open_ = [
+            self._shown(row)
+            for row in rows
+            if row["verdict"] == "cannot tell" and row["labeler"] is None
+        ]
+        if len(open_) > MOST_OPEN:
+            yield self._many(open_, len(rows))
 
     def _open_rows(self, told: set[int]) -> Iterator[str]:
         """Comparisons that the data leave open beside one that they settle, and what would help."""
         places = [
             place
-            for place, row in enumerate(self.record["results"])
-            if self._is_open(row) and place not in told
+            for place, row in enumerate(self.results)
+            if row["verdict"] == "cannot tell" and row["labeler"] is None and place not in told
         ]
-        families: dict[tuple[Any, ...], list[int]] = {}
+        families: dict[tuple[str, str | None, str], list[Row]] = {}
         for place in places:
-            row = self.view.rows[place]
+            row = self.results[place]
             key = (row["lens"], row["attribute"], row["measure"])
-            families.setdefault(key, []).append(place)
-        for (lens, attribute, measure), open_ in families.items():
+            families.setdefault(key, []).append(self._shown(row))
+        for (lens, attribute, measure), rows in families.items():
             if measure == "implied_threshold" and (lens, attribute, "cost_ratio") in families:
                 continue  # a cost ratio said otherwise: once is enough
-            rows = [self.view.rows[place] for place in open_]
             if len(rows) > MOST_OPEN:
-                family = [
-                    place
-                    for place, row in enumerate(self.record["results"])
-                    if (row["lens"], row["attribute"], row["measure"]) == (lens, attribute, measure)
-                    and row["verdict"] != "not assessed"
-                ]
-                yield from self._many(rows, family)
-                continue
-            yield from map(self._one, rows)
+                same = self.look(lens=lens, measure=measure, attribute=attribute)
+                judged = [row for row in same if row["verdict"] != "not assessed"]
+                yield self._many(rows, len(judged))
+            else:
+                yield from map(self._one, rows)
 
     def _one(self, row: Row) -> str:
         """An open comparison, and what would settle it."""
         needed = self._needed(row)
-        remedy = settle_sentence(needed, self.view.words, row["class"]) if needed else ""
-        return " ".join(filter(None, (row_sentence(row, self.view.words, self.view.look), remedy)))
+        remedy = settle_sentence(needed, self.words, row["class"]) if needed else ""
+        return " ".join(filter(None, (row_sentence(row, self.words, self.look), remedy)))
 
     def _needed(self, row: Row) -> Plain | None:
-        found = settle(row, self.view.look, self.view.record.get("details"))
+        found = settle(row, self.look, self.record.get("details"))
         return None if found is None else asdict(found)
 
-    def _many(self, rows: Sequence[Row], family: Sequence[int]) -> Iterator[str]:
+    def _many(self, rows: Sequence[Row], family: int) -> str:
         """Many open comparisons of one measure: how many, the widest, the nearest to be settled."""
-        first, spoken = rows[0], self.view.words
-        limits = {limit_words(row, unit=True) for row in rows}
-        agreed = f" ({limits.pop()})" if len(limits) == 1 and None not in limits else ""
-        count = f"{len(rows):,} of {len(family):,} comparisons are open{agreed}."
+        first, spoken = rows[0], self.words
+        limits = {(row["limit_low"], row["limit_high"]) for row in rows}
+        said = limit_words(first, unit=True) if len(limits) == 1 else None
+        agreed = f" ({said})" if said else ""
+        count = f"{len(rows):,} of {family:,} comparisons are open{agreed}."
         parts = [f"{opening(words(first['measure']))} by {first['attribute']}: {count}"]
-        known = sorted((row for row in rows if ends(row) is not None), key=_width)
+        known = sorted([row for row in rows if row["family_low"] is not None], key=_width)
         if known:
             wide = known[-1]
             parts.append(f"Widest is {_which(wide, rows, spoken)}: {_fits(wide)}.")
         parts.append(self._nearest(known, spoken))
-        yield " ".join(filter(None, parts))
+        return " ".join(filter(None, parts))
 
     def _nearest(self, known: Sequence[Row], spoken: Words) -> str:
         """Which of these the fewest further cases would settle; the narrowest are tried."""
@@ -137,27 +158,28 @@ class _Unknown:
 
     def _unlimited(self, findings: Sequence[Plain]) -> Iterator[str]:
         """Where no limit judges the comparisons of the leading rate: which may be chance alone."""
-        if self.record["verdict"] != "not assessed" and self.view.words.positive is not None:
+        if self.record["verdict"] != "not assessed" and self.words.positive is not None:
             return
         lead = next((one for one in findings if one["rows"] and one.get("numbers")), None)
-        name = str(self.record["results"][lead["numbers"][0]]["measure"]) if lead else ""
+        name = str(self.results[lead["numbers"][0]]["measure"]) if lead else ""
         base = look_up(name).base if lead and lead["lens"] == STATISTICAL else None
         rate = look_up(base or BY_CLASS[0])
-        for attribute in self.view.attributes(STATISTICAL)[:1]:
-            rows = [
-                row
-                for row in self.view.whole(STATISTICAL, f"{rate.name}_gap", attribute=attribute)
-                if ends(row) is not None
-                and row["reference"] not in (None, REST)
-                and row["verdict"] == "not assessed"
-            ]
-            open_ = sorted(filter(unproven, rows), key=_width)
-            if open_ and len(rows) > 1:
-                yield self._chance(rows, open_, rate.label)
+        compared = [
+            row
+            for row in self.look(lens=STATISTICAL, measure=f"{rate.name}_gap", stratum=None)
+            if row["family_low"] is not None
+            and row["reference"] not in (None, REST)
+            and row["verdict"] == "not assessed"
+            and self.words.positive in (None, row["class"])
+        ]
+        rows = [row for row in compared if row["attribute"] == compared[0]["attribute"]]
+        open_ = sorted(filter(unproven, rows), key=_width)
+        if open_ and len(rows) > 1:
+            yield self._chance(rows, open_, rate.label)
 
     def _chance(self, rows: Sequence[Row], open_: Sequence[Row], label: str) -> str:
         """How many comparisons chance alone could explain, and which is widest."""
-        spoken, wide = self.view.words, open_[-1]
+        spoken, wide = self.words, open_[-1]
         many = f"{len(open_):,} of {len(rows):,}"
         group, other = (spoken.people(wide["attribute"], wide[k]) for k in ("group", "reference"))
         whether = f"whether the {label} differs"
@@ -175,19 +197,17 @@ class _Unknown:
     def _missing(self) -> Iterator[str]:
         """Which rates of whom are hidden or undefined, for which classes, and what that takes."""
         lacking: dict[str, dict[tuple[str, str, str], list[str]]] = {}
-        for row in map(hide_row, filter(_is_rate, self.record["results"])):
+        rates = [row for name in RATES for row in self.look(lens=STATISTICAL, measure=name)]
+        for row in rates:
+            if row["stratum"] is not None or row["labeler"] is not None:
+                continue
             if row["undefined"] and row["group"] and row.get("set_low") is None:
                 key = row["measure"], row["attribute"], row["group"]
                 names = lacking.setdefault(str(row["undefined"]), {}).setdefault(key, [])
                 if row["class"] is not None and row["class"] not in names:
                     names.append(row["class"])
         for reason, held in lacking.items():
-            yield _missing_sentence(reason, held, self.view.words)
-
-
-def _is_rate(row: Plain) -> bool:
-    """Whether a row is a rate of a group that is shown."""
-    return row["lens"] == STATISTICAL and row["measure"] in RATES and row["stratum"] is None
+            yield _missing_sentence(reason, held, self.words)
 
 
 def _missing_sentence(
