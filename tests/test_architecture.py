@@ -161,6 +161,12 @@ def test_an_audit_of_polars_data_loads_no_extra() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_fine_tuning_needs_no_engine() -> None:
+    # tools/gpu_reproduction.py trains on a machine that has torch and scikit-learn alone.
+    code = "import sys; sys.modules['polars'] = None; import evenhand.models.fine_tuning"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 # The design's names that exist already.
 PUBLIC = (
     *("Decisions", "Tallies", "Audit", "Watch", "Ledger", "Estimate", "EvenhandError"),

@@ -11,16 +11,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.decisions.batches import Batch
 from evenhand.decisions.labels import label
 from evenhand.errors import DataError, MissingExtra, UsageError, nearest
 from evenhand.models.moved import old_names
 from evenhand.stats.estimate import FloatArray
+
+if TYPE_CHECKING:
+    from evenhand.decisions.batches import Batch
 
 FORMS = "Give a joblib file, a folder of a transformers model, http://… or module:function."
 FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
@@ -219,13 +221,13 @@ class Questions:
     columns: Mapping[str, str]
     group: str | None
 
-    def groups(self, batch: Batch, mark: str) -> list[str | None]:
+    def groups(self, batch: "Batch", mark: str) -> list[str | None]:
         """The group of each row's text in a column."""
         if self.group is None or mark:
             return [mark[1:] or None] * len(batch)
         return batch.labels(self.group)
 
-    def keys(self, batch: Batch, column: str) -> list[str | None]:
+    def keys(self, batch: "Batch", column: str) -> list[str | None]:
         """What is asked of each row in a column; nothing where the text or the group is null."""
         texts = batch.strings(column)
         if self.group is None:
