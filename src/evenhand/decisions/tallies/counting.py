@@ -1,11 +1,13 @@
 """Scores counted on the grid a batch of rows at a time, into arrays instead of hash tables.
 
-A line is a combination of group, stratum and truth. Few lines have an array of all cells each, more
-of them one band of cells, and scores outside it are held apart. Engines other than Polars, scores
-beyond [0, 1], clusters and thresholds by row go through `score_question` instead.
+A line is a combination of group, stratum and truth. Few lines have an array of all cells each; of
+more, which occupy a small part of so many cells, rows are held and sorted by line and cell. Engines
+other than Polars, scores beyond [0, 1], clusters and thresholds by row go through `score_question`
+instead.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 
 import narwhals as nw
@@ -34,11 +36,11 @@ from evenhand.stats.weights import distinct
 
 # Rows of a batch: so few that its columns stay in the processor's cache.
 BATCH = 2**20
-# So many lines have an array of all cells each, 0.6 MB for every sum; of more, a band of 0.1 MB
-# as long as all arrays together stay within this many bytes.
-FEW_LINES, MOST_BYTES = 64, 2**30
-# Rows outside the band are held until there are so many, then summed up.
-MOST_SPARE = 4_000_000
+# So many lines have an array of all cells each, 0.6 MB for every sum; of more, rows are sorted.
+FEW_LINES = 64
+# So many rows are sorted at a time; the number of one fits into as many bits.
+ROW_BITS = 24
+MOST_HELD = 2**ROW_BITS - BATCH
 # Combinations of keys that are looked up in an array.
 MOST_LISTED = 2**24
 # Scores at the threshold, and above it in its own cell, have places behind all cells.
@@ -83,7 +85,6 @@ def count_scores(
             attribute=attribute,
             name=classes.get(column),
             cut=_cut(decisions, column),
-            most_bytes=MOST_BYTES // (len(attributes) * len(columns)),
         )
         for attribute in attributes
         for column in columns
@@ -131,25 +132,38 @@ def unit_cells(score: FloatArray) -> NDArray[np.int32]:
     return cell
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Held:
+    """Rows of a batch by line and place."""
+
+    line: NDArray[np.int32]
+    place: NDArray[np.int32]
+    score: FloatArray
+    weight: FloatArray | None
+
+
+def _values(score: FloatArray, weight: FloatArray | None) -> dict[str, FloatArray]:
+    """What is summed up of rows, besides their number."""
+    if weight is None:
+        return {"s": score}
+    squares = weight * weight
+    return {"s": score, "w": weight, "w2": squares, "w4": squares * squares, "ws": weight * score}
+
+
 class _Counter:
     """Counts of one column by (line, place); a place is a cell, or one of three behind them all.
 
-    `sums` are arrays by line and place: `width` places of each line, from `low` on, and at the very
-    end one for what lies elsewhere, which is held apart.
+    `sums` are arrays by line and place as long as lines are few, `held` are rows of more lines.
     """
 
-    def __init__(
-        self, *, attribute: Attribute, name: str | None, cut: float | None, most_bytes: int
-    ) -> None:
+    def __init__(self, *, attribute: Attribute, name: str | None, cut: float | None) -> None:
         self.attribute, self.name, self.cut = attribute, name, cut
         self.cut_cell = -2 if cut is None else int(unit_cells(np.array([cut]))[0])
         self.keys: list[tuple[int, ...]] = []
         self.sizes: list[int] = []
-        self.numbers = np.zeros(0, dtype=np.int64)
-        self.most_bytes = most_bytes
-        self.low, self.width, self.capacity = 0, ROOM, 0
+        self.numbers = np.zeros(0, dtype=np.int32)
         self.sums: dict[str, FloatArray] = {}
-        self.spare: list[Part] = []
+        self.held: list[_Held] = []
         self.parts: list[Part] = []
 
     def add(
@@ -161,7 +175,7 @@ class _Counter:
         weight: FloatArray | None,
     ) -> None:
         """Count a batch of rows."""
-        place = cell.astype(np.int64)
+        place = cell.copy()
         if self.cut is not None:
             near = np.flatnonzero(cell == self.cut_cell)
             place[near[score[near] == self.cut]] = AT_CUT
@@ -171,25 +185,23 @@ class _Counter:
         if missing.size:
             place[missing] = UNSCORED
             score = np.nan_to_num(score)
-        values = {"s": score}
         if weight is not None:
             absent = np.flatnonzero(np.isnan(weight))
             if absent.size:
                 place[absent] = UNSCORED
                 weight = np.nan_to_num(weight)
-            squares = weight * weight
-            values |= {"w": weight, "w2": squares, "w4": squares * squares, "ws": weight * score}
-        line = self._line(codes, coders)
-        if self._has_room(place, sums=1 + len(values)):
-            self._add_in_place(line, place, values)
+        rows = _Held(line=self._line(codes, coders), place=place, score=score, weight=weight)
+        if len(self.keys) <= FEW_LINES:
+            self._add_in_place(rows)
             return
-        values = {"n": np.ones(len(place)), **values}
-        part = _summed_by_line(line, line * ROOM + place, values, lines=len(self.keys))
-        self.parts.append(part)
+        self._spill(np.arange(FEW_LINES))
+        self.held.append(rows)
+        if sum(each.place.size for each in self.held) > MOST_HELD:
+            self._fold(np.arange(len(self.keys)))
 
     def _line(
         self, codes: Mapping[str, NDArray[np.int32]], coders: Mapping[str, Coder]
-    ) -> NDArray[np.int64]:
+    ) -> NDArray[np.int32]:
         """The line of each row; new combinations get the next numbers."""
         names = [f"group:{column}" for column in self.attribute.columns]
         names += ["stratum"] if "stratum" in codes else []
@@ -211,10 +223,10 @@ class _Counter:
             of_cells = np.stack(np.unravel_index(cells, sizes), axis=1) - 1
             numbers = [known.setdefault(keys, len(known)) for keys in map(tuple, of_cells.tolist())]
             self.keys = list(known)
-            return np.array(numbers, dtype=np.int64)[flat]
+            return np.array(numbers, dtype=np.int32)[flat]
         if sizes != self.sizes:
             # A key has a value more than before: the same lines have other places.
-            self.sizes, self.numbers = sizes, np.full(prod(sizes), -1, dtype=np.int64)
+            self.sizes, self.numbers = sizes, np.full(prod(sizes), -1, dtype=np.int32)
             held = np.array(self.keys, dtype=np.int64).reshape(-1, len(sizes)).T + 1
             self.numbers[np.ravel_multi_index(tuple(held), sizes)] = np.arange(len(self.keys))
         line = self.numbers[flat]
@@ -226,70 +238,58 @@ class _Counter:
             line = self.numbers[flat]
         return line
 
-    def _has_room(self, place: Codes, *, sums: int) -> bool:
-        """Whether the arrays have room for all lines; where not they are made anew, if they may."""
-        many = len(self.keys)
-        if many <= self.capacity:
-            return True
-        self._spill(np.arange(many))
-        self.low, self.width, self.capacity = 0, ROOM, FEW_LINES
-        if many > FEW_LINES:
-            # The band that holds most scores of this batch will hold most of all.
-            bands = np.bincount(place // BAND, minlength=CELLS // BAND)[: CELLS // BAND]
-            self.low, self.width = int(np.argmax(bands)) * BAND, BAND
-            most = self.most_bytes // (8 * BAND * sums)
-            self.capacity = min(many + many // 2, most)
-        if many > self.capacity:
-            self.capacity = 0
-        return self.capacity > 0
-
-    def _add_in_place(self, line: Codes, place: Codes, values: dict[str, FloatArray]) -> None:
+    def _add_in_place(self, rows: "_Held") -> None:
+        values = _values(rows.score, rows.weight)
         if not self.sums:
-            room = self.capacity * self.width + 1
-            self.sums = {name: np.zeros(room) for name in ("n", *values)}
-        flat = line * self.width
-        if self.width == ROOM:
-            flat += place
-        else:
-            inside = place - self.low
-            flat += inside
-            away = np.flatnonzero(inside.view(np.uint64) >= self.width)
-            flat[away] = self.capacity * self.width
-            self._set_aside(
-                line[away] * ROOM + place[away], {k: v[away] for k, v in values.items()}
-            )
+            self.sums = {name: np.zeros(FEW_LINES * ROOM) for name in ("n", *values)}
+        flat = rows.line * np.int32(ROOM)
+        flat += rows.place
+        flat = flat.astype(np.int64)
         np.add.at(self.sums["n"], flat, 1.0)
         for name, each in values.items():
             np.add.at(self.sums[name], flat, each)
 
-    def _set_aside(self, key: Codes, values: dict[str, FloatArray]) -> None:
-        """Hold rows that lie outside the band."""
-        self.spare.append((key, {"n": np.ones(key.size), **values}))
-        if sum(each.size for each, _ in self.spare) > MOST_SPARE:
-            self.parts.append(_joined(self.spare))
-            self.spare = []
-
-    def _spill(self, lines: Codes) -> None:
-        """Make a part of what the arrays hold, lines in this order, and forget them."""
+    def _spill(self, order: Codes) -> None:
+        """Make a part of what the arrays hold, lines numbered in this order, and forget them."""
         if not self.sums:
             return
-        held = {k: each[:-1].reshape(self.capacity, self.width) for k, each in self.sums.items()}
-        lines = lines[lines < self.capacity]
-        keys: list[Codes] = []
-        sums: dict[str, list[FloatArray]] = {name: [] for name in held}
-        # A few lines at a time: what was looked through is still near when it is taken.
-        for some in np.split(lines, range(8, len(lines), 8)):
-            counts = held["n"][some]
-            there = np.flatnonzero(counts)
-            first = np.searchsorted(there, np.arange(len(some) + 1) * self.width)
-            starts = some * ROOM + self.low - np.arange(len(some)) * self.width
-            keys.append(there + np.repeat(starts, np.diff(first)))
-            for name, each in sums.items():
-                taken = counts if name == "n" else held[name][some]
-                each.append(taken.reshape(-1)[there])
+        there = np.flatnonzero(self.sums["n"])
+        first = np.searchsorted(there, np.arange(FEW_LINES + 1) * ROOM).tolist()
+        lines = [there[first[line] : first[line + 1]] for line in order.tolist()]
+        shifts = [(rank - line) * ROOM for rank, line in enumerate(order.tolist())]
+        taken = np.concatenate(lines)
+        key = taken + np.repeat(shifts, [each.size for each in lines])
+        self.parts.append((key, {name: each[taken] for name, each in self.sums.items()}))
         self.sums = {}
-        found = {name: np.concatenate(each) for name, each in sums.items()}
-        self.parts.append((np.concatenate(keys), found))
+
+    def _fold(self, rank: Codes) -> None:
+        """Make a part of the rows that are held, lines in the order of these ranks."""
+        if not self.held:
+            return
+        line, place, score = (
+            np.concatenate([getattr(rows, name) for rows in self.held])
+            for name in ("line", "place", "score")
+        )
+        weights = [rows.weight for rows in self.held if rows.weight is not None]
+        weight = np.concatenate(weights) if weights else None
+        self.held = []
+        # With its row in the lowest bits, one sort of plain numbers brings both into order.
+        packed = (rank * ROOM)[line]
+        packed += place
+        if len(rank) * ROOM < 2 ** (63 - ROW_BITS):
+            packed <<= ROW_BITS
+            packed |= np.arange(place.size)
+            packed.sort()
+            row = packed & (2**ROW_BITS - 1)
+            packed >>= ROW_BITS
+        else:
+            row = np.argsort(packed, kind="stable")
+            packed = packed[row]
+        first = np.flatnonzero(np.append(True, packed[1:] != packed[:-1]))
+        values = _values(score[row], None if weight is None else weight[row])
+        sums = {name: np.add.reduceat(each, first) for name, each in values.items()}
+        counts = np.diff(first, append=packed.size).astype(np.float64)
+        self.parts.append((packed[first], {"n": counts, **sums}))
 
     def tally(self, decisions: Decisions, coders: Mapping[str, Coder]) -> Tally:
         """The counts as a tally with the keys of `score_question`, in the order of its labels."""
@@ -333,22 +333,15 @@ class _Counter:
             line = part[0] // ROOM
             return part[0] + (rank[line] - line) * ROOM, part[1]
 
+        self.parts = [ranked(part) for part in self.parts]
         self._spill(order)
+        self._fold(rank)
         if not self.parts:
             return np.zeros(0, dtype=np.int64), {"n": np.zeros(0), "s": np.zeros(0)}
-        *others, last = map(ranked, self.parts)
-        others += [ranked(part) for part in self.spare]
-        rest = [part for part in others if part[0].size]
-        if not rest:
-            return _joined([last]) if np.any(np.diff(last[0]) <= 0) else last
-        few = _joined(rest)
-        where = np.searchsorted(last[0], few[0])
-        both = np.append(last[0], -1)[where] == few[0]
-        if both.any() or np.any(np.diff(last[0]) <= 0):
-            return _joined([last, few])
-        return np.insert(last[0], where, few[0]), {
-            name: np.insert(each, where, few[1][name]) for name, each in last[1].items()
-        }
+        only = self.parts[0]
+        if len(self.parts) == 1 and bool(np.all(only[0][1:] > only[0][:-1])):
+            return only
+        return _joined(self.parts)
 
     def _cells(self, place: Codes) -> tuple[tuple[str, ...], Codes]:
         """Labels of the cells that occur, and for every place the number of its label."""
@@ -378,23 +371,3 @@ def _joined(parts: Sequence[Part]) -> Part:
         values = np.concatenate([each[name] for _, each in parts])[order]
         sums[name] = values if first.size == key.size else np.add.reduceat(values, first)
     return key[first], sums
-
-
-def _summed_by_line(
-    line: Codes, key: Codes, values: Mapping[str, FloatArray], *, lines: int
-) -> Part:
-    """Distinct places in order, and sums of values at each; sorted by line first, then counted."""
-    order = np.argsort(line.astype(np.uint16) if lines <= 2**16 else line, kind="stable")
-    held = key[order]
-    sorted_values = {name: each[order] for name, each in values.items()}
-    ends = np.cumsum(np.bincount(line, minlength=lines))
-    places: list[Codes] = []
-    sums: dict[str, list[FloatArray]] = {name: [] for name in values}
-    for number in np.flatnonzero(np.diff(ends, prepend=0)).tolist():
-        mine = slice(int(ends[number - 1]) if number else 0, int(ends[number]))
-        found, where = distinct(held[mine])
-        places.append(found)
-        for name, each in sorted_values.items():
-            summed = np.bincount(where, each[mine], minlength=found.size)
-            sums[name].append(summed.astype(np.float64))
-    return np.concatenate(places), {name: np.concatenate(each) for name, each in sums.items()}

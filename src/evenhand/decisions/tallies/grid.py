@@ -232,6 +232,37 @@ class ScoreEntries:
         )
 
 
+def by_block(tally: Tally) -> list[Tally]:
+    """The tally a few groups at a time, whose arrays stay near; whole where groups lie scattered.
+
+    Examples:
+        >>> [len(part) for part in by_block(Tally.of({"group": ["a", "b"]}, {"n": [1, 2]}))]
+        [2]
+    """
+    return [tally.take(part) for part in blocks(tally.codes["group"])]
+
+
+def blocks(line: Codes) -> list[slice]:
+    """Where such blocks begin and end, by the number of the group or line of every entry."""
+    cuts = np.arange(0, line.size, BLOCK)
+    if cuts.size > 1 and bool(np.all(line[1:] >= line[:-1])):
+        starts = np.unique(np.searchsorted(line, line[cuts]))
+        return [slice(a, b) for a, b in pairwise([*starts.tolist(), line.size])]
+    return [slice(0, line.size)]
+
+
+def in_line(parts: Sequence[Tally]) -> Tally:
+    """Tallies of the same keys one after the other; their labels are the same, or some of them."""
+    if len(parts) == 1:
+        return parts[0]
+    first = parts[0]
+    return Tally(
+        labels={key: max((p.labels[key] for p in parts), key=len) for key in first.labels},
+        codes={key: np.concatenate([p.codes[key] for p in parts]) for key in first.codes},
+        sums={name: np.concatenate([p.sums[name] for p in parts]) for name in first.sums},
+    )
+
+
 def placed_below(
     line: Codes, cell: Codes, truth: Codes, weight: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
@@ -248,24 +279,6 @@ def placed_below(
         >>> d.tolist(), meet.tolist()
         ([1.0, 2.0, 4.0], [0.0, 8.0, 0.0])
     """
-    place, meet = np.zeros(line.size), np.zeros(line.size)
-    for part in _blocks(line):
-        place[part], meet[part] = _placed(line[part], cell[part], truth[part], weight[part])
-    return place, meet
-
-
-def _blocks(line: Codes) -> list[slice]:
-    """Lines a few at a time, whose arrays stay near; all at once where they are not in order."""
-    cuts = np.arange(0, line.size, BLOCK)
-    if cuts.size > 1 and bool(np.all(line[1:] >= line[:-1])):
-        starts = np.unique(np.searchsorted(line, line[cuts]))
-        return [slice(a, b) for a, b in pairwise([*starts.tolist(), line.size])]
-    return [slice(0, line.size)]
-
-
-def _placed(
-    line: Codes, cell: Codes, truth: Codes, weight: FloatArray
-) -> tuple[FloatArray, FloatArray]:
     lowest = int(cell.min(initial=0))
     span = int(cell.max(initial=0)) - lowest + 1
     line = line - int(line.min(initial=0))

@@ -5,23 +5,33 @@ is left out is far below the estimate's own error; the threshold is an edge, and
 cell of their own.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.decisions.roles import Attribute
 from evenhand.decisions.table import Decisions
-from evenhand.decisions.tallies.grid import AT, CELL, UNCUT, VALUE, ScoreEntries
+from evenhand.decisions.tallies.grid import (
+    AT,
+    CELL,
+    UNCUT,
+    VALUE,
+    ScoreEntries,
+    blocks,
+    by_block,
+    in_line,
+)
 from evenhand.decisions.tallies.near import LocalSums
 from evenhand.decisions.tallies.scores import stored_scores, truth_states
 from evenhand.decisions.tallies.thresholds import BINS, Margins, closer_look
 from evenhand.decisions.tally import Tally
 from evenhand.stats.estimate import FloatArray
 from evenhand.stats.thresholds.histogram import ScoreHistogram
-from evenhand.stats.thresholds.local import sum_up
+from evenhand.stats.thresholds.local import LocalMoments, sum_up
 
 Places = NDArray[np.int64]
 
@@ -54,23 +64,14 @@ def grid_margins(
     decisions: Decisions, attribute: Attribute, *, positive: str, scores: bool, lowest: bool
 ) -> Margins:
     """The histogram of distances from the threshold that `margins` takes from rows."""
-    roles = decisions.roles
-    tally = stored_scores(decisions, attribute, str(roles.score))
-    entries = ScoreEntries.of(tally)
-    codes = entries.tally.codes
-    truth = truth_states(entries.tally, positive)
-    use = (codes["group"] >= 0) & (truth >= 0)
-    clustered = roles.cluster is not None
-    if clustered:
-        use &= codes["cluster"] >= 0
-    if not scores:
-        use &= entries.side != UNCUT
-    found = _distances(decisions, entries.take(use), truth[use], clustered, scores)
+    tally = stored_scores(decisions, attribute, str(decisions.roles.score))
+    parts = by_block(tally)
+    found = _together([_distances(decisions, part, positive, scores) for part in parts])
     x = found.x
     low, high = (float(x.min()), float(x.max())) if x.size else (0.0, 0.0)
     edges = (low, high) if scores else (min(low, 0.0), max(high, 0.0))
-    summary = tally.without(CELL, VALUE, "cut", "cluster")
-    whole = float(tally.sums["n"][tally.codes["group"] >= 0].sum())
+    summary = in_line([part.without(CELL, VALUE, "cut", "cluster") for part in parts])
+    whole = float(summary.sums["n"][summary.codes["group"] >= 0].sum())
 
     def binned(ends: tuple[float, float], bins: int, clipped: bool) -> Margins:
         return _binned(found, summary, ends, bins, (scores, lowest), whole)
@@ -78,21 +79,27 @@ def grid_margins(
     return closer_look(binned, edges, scores=scores, bins=BINS)
 
 
-def _distances(
-    decisions: Decisions, entries: ScoreEntries, truth: Places, clustered: bool, scores: bool
-) -> Distances:
-    tally, given = entries.tally, decisions.roles.threshold
-    cut = np.zeros(len(tally))
+def _distances(decisions: Decisions, tally: Tally, positive: str, scores: bool) -> Distances:
+    """The entries of a tally that have a group, a truth and, unless scores do, a threshold."""
+    entries = ScoreEntries.of(tally)
+    truth = truth_states(entries.tally, positive)
+    use = (entries.tally.codes["group"] >= 0) & (truth >= 0)
+    clustered = decisions.roles.cluster is not None
+    if clustered:
+        use &= entries.tally.codes["cluster"] >= 0
+    if not scores:
+        use &= entries.side != UNCUT
+    entries, given = entries.take(use), decisions.roles.threshold
+    tally, truth = entries.tally, truth if use.all() else truth[use]
+    cut = np.broadcast_to(float(given) if isinstance(given, int | float) else 0.0, len(tally))
     if "cut" in tally.labels:
         labels = np.array([*map(float, tally.labels["cut"]), np.nan])
         cut = labels[tally.codes["cut"]]
-    elif isinstance(given, int | float):
-        cut = np.full(len(tally), float(given))
     x = entries.score if scores else np.where(entries.side == AT, 0.0, entries.score - cut)
     n = tally.sums["n"]
     return Distances(
         group=tally.codes["group"],
-        stratum=tally.codes.get("stratum", np.full(len(tally), -1, dtype=np.int64)),
+        stratum=tally.codes.get("stratum", np.broadcast_to(np.int64(-1), len(tally))),
         cluster=tally.codes["cluster"] if clustered else None,
         truth=truth,
         x=x,
@@ -101,6 +108,33 @@ def _distances(
         weight=tally.sums.get("w", n),
         squares=tally.sums.get("w2", n),
         weighted="w" in tally.sums,
+    )
+
+
+def _together(parts: Sequence[Distances]) -> Distances:
+    """The entries of all parts; what is the same everywhere is not written out."""
+    if len(parts) == 1:
+        return parts[0]
+    size = sum(part.x.size for part in parts)
+
+    def joined(name: str) -> NDArray[Any]:
+        columns = [getattr(part, name) for part in parts]
+        if all(column.strides == (0,) for column in columns):
+            return np.broadcast_to(columns[0][:1].copy(), size)
+        return np.concatenate(columns)
+
+    n, weighted = joined("n"), parts[0].weighted
+    return Distances(
+        group=joined("group"),
+        stratum=joined("stratum"),
+        cluster=None if parts[0].cluster is None else joined("cluster"),
+        truth=joined("truth"),
+        x=joined("x"),
+        cut=joined("cut"),
+        n=n,
+        weight=joined("weight") if weighted else n,
+        squares=joined("squares") if weighted else n,
+        weighted=weighted,
     )
 
 
@@ -117,30 +151,35 @@ def _binned(
     width = (high - low) / bins if high > low else 1.0
     origin = low if scores else 0.0
     first, last = floor((low - origin) / width), ceil((high - origin) / width)
-    scaled = (found.x - origin) / width
-    number = np.where(found.x < origin, np.floor(scaled), np.ceil(scaled))
-    column = np.clip(number, first, last).astype(np.int64) - first
     groups = summary.labels["group"]
     strata: tuple[str | None, ...] = (None, *summary.labels.get("stratum", ()))
-    shape = (len(strata), len(groups), last - first + 1, 2)
-    flat = np.ravel_multi_index((found.stratum + 1, found.group, column, found.truth), shape)
-
-    def split(of: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Sums of all rows, and of those whose truth is positive."""
-        total = np.bincount(flat, of, minlength=prod(shape)).astype(np.float64).reshape(shape)
+    shape = (len(groups), len(strata), last - first + 1, 2)
+    columns = {"n": found.n}
+    if found.weighted:
+        columns |= {"omega": found.weight, "omega2": found.squares}
+    sums = {name: np.zeros(prod(shape)) for name in columns}
+    least = np.full((shape[0], shape[2]), np.inf) if lowest else None
+    for part in blocks(found.group):
+        x, group = found.x[part], found.group[part]
+        scaled = (x - origin) / width
+        number = np.where(x < origin, np.floor(scaled), np.ceil(scaled))
+        column = np.clip(number, first, last).astype(np.int64) - first
+        place = (group, found.stratum[part] + 1, column, found.truth[part])
+        flat = np.ravel_multi_index(place, shape)
+        start = int(flat.min(initial=0))
+        flat -= start
+        for name, each in columns.items():
+            added = np.bincount(flat, each[part])
+            sums[name][start : start + added.size] += added
+        if least is not None:
+            np.minimum.at(least, (group, column), x)
+    values = {}
+    for name, each in sums.items():
+        total = np.moveaxis(each.reshape(shape), 1, 0)
         # What has no stratum is counted where the whole table belongs, and all others with it.
         total[0] = total.sum(axis=0)
-        return total.sum(axis=-1), total[..., 1]
-
-    values = {}
-    values["n"], values["y"] = split(found.n)
-    if found.weighted:
-        values["omega"], values["omega_y"] = split(found.weight)
-        values["omega2"], values["omega2_y"] = split(found.squares)
-    least = None
-    if lowest:
-        least = np.full(shape[1:3], np.inf)
-        np.minimum.at(least, (found.group, column), found.x)
+        yes = "y" if name == "n" else f"{name}_y"
+        values[name], values[yes] = total[..., 0] + total[..., 1], total[..., 1]
     numbers = np.arange(first, last + 1)
     return Margins(
         tally=summary,
@@ -175,13 +214,44 @@ def distance_sums(margins: Margins, strata: Sequence[int], bandwidths: FloatArra
     """Sums of the local fit for the groups of these strata, each with its bandwidth."""
     assert margins.distances is not None
     held, size = margins.distances, len(margins.groups)
+    widths = bandwidths.reshape(len(strata), size)
+    parts = blocks(held.group)
+    if len(parts) == 1 or held.cluster is not None:
+        return _block_sums(held, slice(0, held.x.size), strata, widths, 0)
+    found = {}
+    for part in parts:
+        first, last = int(held.group[part.start]), int(held.group[part.stop - 1]) + 1
+        found[first, last] = _block_sums(held, part, strata, widths[:, first:last], first)
+    return _spread_out(found, len(strata), size)
+
+
+def _spread_out(found: Mapping[tuple[int, int], LocalSums], strata: int, size: int) -> LocalSums:
+    """The sums of all blocks of groups as those of the whole."""
+
+    def joined(take: Callable[[LocalSums], FloatArray]) -> FloatArray:
+        example = take(next(iter(found.values())))
+        array = np.zeros((strata, size, *example.shape[1:]))
+        for (first, last), part in found.items():
+            array[:, first:last] = take(part).reshape(strata, last - first, *example.shape[1:])
+        return array.reshape(strata * size, *example.shape[1:])
+
+    names = ("n", "weight", "outcome", "squared", "squared_outcome", "n_below")
+    moments = {name: joined(lambda part, name=name: getattr(part.moments, name)) for name in names}  # type: ignore[misc]
+    return LocalSums(moments=LocalMoments(**moments), window=joined(lambda part: part.window))
+
+
+def _block_sums(
+    held: Distances, part: slice, strata: Sequence[int], widths: FloatArray, lowest: int
+) -> LocalSums:
+    """The sums of some groups, from `lowest` on; `widths` by stratum and group."""
+    size, bandwidths = widths.shape[1], widths.reshape(-1)
     widest = float(np.max(bandwidths, initial=0.0, where=np.isfinite(bandwidths)))
-    close = np.flatnonzero(np.abs(held.x) < widest)
-    layer = held.stratum[close]
+    close = np.flatnonzero(np.abs(held.x[part]) < widest) + part.start
+    group = held.group[close] - lowest
     parts = []
     for j, stratum in enumerate(strata):
-        places = close[layer == stratum - 1] if stratum else close
-        parts.append((places, j * size + held.group[places]))
+        mine = held.stratum[close] == stratum - 1 if stratum else slice(None)
+        parts.append((close[mine], j * size + group[mine]))
     place = np.concatenate([places for places, _ in parts])
     cell = np.concatenate([cells for _, cells in parts])
     with np.errstate(invalid="ignore"):

@@ -17,8 +17,10 @@ from evenhand.decisions.tallies.grid import (
     UNCUT,
     VALUE,
     ScoreEntries,
+    by_block,
     cell_limits,
     grid_cell,
+    in_line,
     placed_below,
     sided,
 )
@@ -221,6 +223,10 @@ def stored_scores(decisions: Decisions, attribute: Attribute, score: str) -> Tal
 
 def decided_counts(tally: Tally) -> Tally:
     """Counts by (group, stratum, truth, decision) from those by cell and side of the threshold."""
+    return in_line([_decided(part) for part in by_block(tally)]).pruned()
+
+
+def _decided(tally: Tally) -> Tally:
     key = VALUE if VALUE in tally.labels else CELL
     sides = np.array([int(label) % SIDES for label in tally.labels[key]] + [UNCUT], dtype=np.int64)
     decision = np.array([0, 1, 1, -1], dtype=np.int64)[sides[tally.codes[key]]]
@@ -229,7 +235,7 @@ def decided_counts(tally: Tally) -> Tally:
         labels={**{name: tally.labels[name] for name in kept}, "decision": ("0", "1")},
         codes={**{name: tally.codes[name] for name in kept}, "decision": decision},
         sums={"n": tally.sums["n"]},
-    ).pruned()
+    ).compact()
 
 
 def truth_states(tally: Tally, name: str) -> NDArray[np.int64]:
@@ -245,6 +251,10 @@ def grid_placements(tally: Tally, name: str, *, within: bool) -> Tally:
 
     `meets` sums the pairs that meet in a cell: half their share is how far an area may be off.
     """
+    return in_line([_grid_placements(part, name, within) for part in by_block(tally)])
+
+
+def _grid_placements(tally: Tally, name: str, within: bool) -> Tally:
     entries, truth, line = _scored_entries(tally, name, within)
     sums = entries.tally.sums
     weighted = "w" in sums
@@ -266,6 +276,10 @@ def grid_bins(tally: Tally, name: str, *, within: bool) -> Tally:
 
     `astray` sums the rows of cells that an edge of a tenth cuts through.
     """
+    return in_line([_grid_bins(part, name, within) for part in by_block(tally)])
+
+
+def _grid_bins(tally: Tally, name: str, within: bool) -> Tally:
     entries, truth, _ = _scored_entries(tally, name, within)
     sums = entries.tally.sums
     scaled = np.clip(np.floor(entries.score * BINS), 0, BINS - 1).astype(np.int64)
