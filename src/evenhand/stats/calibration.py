@@ -217,16 +217,24 @@ class Monotonicity:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrevalenceBins:
+    """Bins of nearly equal counts of one group: their mean scores, cases and positive truths."""
+
+    scores: FloatArray
+    n: FloatArray
+    yes: FloatArray
+
+
 def monotonicity(
     histogram: ScoreHistogram,
     *,
-    group: int = 0,
     half_width: float = np.inf,
     bins: int = 10,
     draws: int = 999,
     seed: int = 0,
 ) -> Monotonicity:
-    """Test of a falling prevalence within `half_width` of the threshold.
+    """Test of a falling prevalence within `half_width` of the threshold, in the first group.
 
     The null distribution is that of samples drawn from the isotonic fit itself.
 
@@ -237,12 +245,55 @@ def monotonicity(
         >>> monotonicity(cells).p < 0.01
         True
     """
-    distance = np.abs(histogram.positions[group] - histogram.thresholds[group])
-    counts = histogram.counts[group][distance <= half_width]
-    positions = histogram.positions[group][distance <= half_width]
-    n = counts.sum(axis=1)
-    counts, positions, n = counts[n > 0], positions[n > 0], n[n > 0]
-    if n.size < 2:
+    found = prevalence_bins(histogram, half_widths=half_width, bins=bins)
+    return fall_test(found[0], draws=draws, seed=seed)
+
+
+def prevalence_bins(
+    histogram: ScoreHistogram, *, half_widths: ArrayLike, bins: int = 10
+) -> list[PrevalenceBins | None]:
+    """The bins of every group within its half width of the threshold; None of a single score.
+
+    Examples:
+        >>> cells = ScoreHistogram.of_counts([[[3, 1], [2, 2], [1, 3]]],
+        ...                                  positions=[0.2, 0.5, 0.8], thresholds=0.5)
+        >>> found, = prevalence_bins(cells, half_widths=1.0)
+        >>> found.n.tolist(), found.yes.tolist()
+        ([4.0, 4.0, 4.0], [1.0, 2.0, 3.0])
+    """
+    distance = np.abs(histogram.positions - histogram.thresholds[:, None])
+    reach = np.broadcast_to(np.asarray(half_widths, np.float64), histogram.thresholds.shape)
+    everybody = histogram.counts[..., 0] + histogram.counts[..., 1]
+    n = np.where(distance <= reach[:, None], everybody, 0.0)
+    at = np.nonzero(n)
+    with np.errstate(all="ignore"):
+        share = (np.cumsum(n, axis=1) - n / 2) / n.sum(axis=1)[:, None]
+    cases, groups = n[at], histogram.groups
+    flat = at[0] * bins + np.minimum((share[at] * bins).astype(int), bins - 1)
+
+    def total(values: FloatArray) -> FloatArray:
+        summed = np.bincount(flat, values, minlength=groups * bins).astype(np.float64)
+        return summed.reshape(groups, bins)
+
+    size, yes = total(cases), total(histogram.counts[..., 1][at])
+    scores = total(cases * histogram.positions[at])
+    several = np.bincount(at[0], minlength=groups) > 1
+    there = size > 0
+    return [
+        PrevalenceBins(
+            scores=scores[g][there[g]] / size[g][there[g]],
+            n=size[g][there[g]],
+            yes=yes[g][there[g]],
+        )
+        if several[g]
+        else None
+        for g in range(groups)
+    ]
+
+
+def fall_test(cells: PrevalenceBins | None, *, draws: int, seed: int) -> Monotonicity:
+    """Whether prevalence falls from one bin to a later one, as `monotonicity` tests it."""
+    if cells is None:
         empty = np.empty(0)
         return Monotonicity(
             scores=empty,
@@ -253,13 +304,9 @@ def monotonicity(
             p=float("nan"),
             undefined="fewer than 2 distinct scores near the threshold",
         )
-    share = (np.cumsum(n) - n / 2) / n.sum()
-    _, bin_of = np.unique(np.minimum((share * bins).astype(int), bins - 1), return_inverse=True)
-    size = np.bincount(bin_of, n).astype(float)
-    yes = np.bincount(bin_of, counts[:, 1])
-    rate = yes / size
+    size, rate = cells.n, cells.yes / cells.n
     fitted = np.clip(isotonic_fit(rate, weights=size), 0.0, 1.0)
-    seen = _largest_drop(yes[None], size)[0]
+    seen = _largest_drop(cells.yes[None], size)[0]
     p = 1.0
     # Where nothing falls every sample falls as much, and none has to be drawn.
     if seen > 0:
@@ -268,7 +315,7 @@ def monotonicity(
         steeper = _largest_drop(drawn, rows.astype(np.float64)) >= seen - 1e-12
         p = (1 + np.count_nonzero(steeper)) / (draws + 1)
     return Monotonicity(
-        scores=np.bincount(bin_of, n * positions) / size,
+        scores=cells.scores,
         n=size,
         prevalence=rate,
         fitted=fitted,

@@ -114,6 +114,22 @@ def number(value: float) -> float | None:
     return float(value) if isfinite(value) else None
 
 
+def numbers(values: ArrayLike) -> list[Any]:
+    """The same of an array: lists in lists, as many as it has axes.
+
+    Examples:
+        >>> numbers([[1, np.nan], [0.5, np.inf]])
+        [[1.0, None], [0.5, None]]
+    """
+    held = np.asarray(values, dtype=np.float64)
+    known = np.isfinite(held)
+    if known.all():
+        return held.tolist()  # type: ignore[no-any-return]
+    plain = held.astype(object)
+    plain[~known] = None
+    return plain.tolist()  # type: ignore[no-any-return]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contrast:
     """Group − reference with its standard error, interval, statistic and two-sided p.

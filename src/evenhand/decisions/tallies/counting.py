@@ -41,6 +41,8 @@ FEW_LINES = 64
 # So many rows are sorted at a time; the number of one fits into as many bits.
 ROW_BITS = 24
 MOST_HELD = 2**ROW_BITS - BATCH
+# Lines of so many rows on average are sorted one by one.
+FEW_ROWS = 256
 # Combinations of keys that are looked up in an array.
 MOST_LISTED = 2**24
 # Scores at the threshold, and above it in its own cell, have places behind all cells.
@@ -231,7 +233,9 @@ class _Counter:
             self.numbers[np.ravel_multi_index(tuple(held), sizes)] = np.arange(len(self.keys))
         line = self.numbers[flat]
         if line.min(initial=0) < 0:
-            fresh = np.unique(flat[line < 0])
+            unseen = np.zeros(prod(sizes), dtype=bool)
+            unseen[flat[line < 0]] = True
+            fresh = np.flatnonzero(unseen)
             self.numbers[fresh] = len(self.keys) + np.arange(fresh.size)
             places = np.stack(np.unravel_index(fresh, sizes), axis=1) - 1
             self.keys += list(map(tuple, places.tolist()))
@@ -262,34 +266,13 @@ class _Counter:
         self.parts.append((key, {name: each[taken] for name, each in self.sums.items()}))
         self.sums = {}
 
-    def _fold(self, rank: Codes) -> None:
-        """Make a part of the rows that are held, lines in the order of these ranks."""
-        if not self.held:
-            return
-        line, place, score = (
-            np.concatenate([getattr(rows, name) for rows in self.held])
-            for name in ("line", "place", "score")
-        )
-        weights = [rows.weight for rows in self.held if rows.weight is not None]
-        weight = np.concatenate(weights) if weights else None
+    def _fold(self, order: Codes) -> None:
+        """Make a part of the rows that are held, lines numbered in this order."""
+        rows = sum(each.place.size for each in self.held)
+        if rows:
+            many = rows >= FEW_ROWS * len(order) and len(order) <= 2**16
+            self.parts.append((_sorted_by_line if many else _sorted_at_once)(self.held, order))
         self.held = []
-        # With its row in the lowest bits, one sort of plain numbers brings both into order.
-        packed = (rank * ROOM)[line]
-        packed += place
-        if len(rank) * ROOM < 2 ** (63 - ROW_BITS):
-            packed <<= ROW_BITS
-            packed |= np.arange(place.size)
-            packed.sort()
-            row = packed & (2**ROW_BITS - 1)
-            packed >>= ROW_BITS
-        else:
-            row = np.argsort(packed, kind="stable")
-            packed = packed[row]
-        first = np.flatnonzero(np.append(True, packed[1:] != packed[:-1]))
-        values = _values(score[row], None if weight is None else weight[row])
-        sums = {name: np.add.reduceat(each, first) for name, each in values.items()}
-        counts = np.diff(first, append=packed.size).astype(np.float64)
-        self.parts.append((packed[first], {"n": counts, **sums}))
 
     def tally(self, decisions: Decisions, coders: Mapping[str, Coder]) -> Tally:
         """The counts as a tally with the keys of `score_question`, in the order of its labels."""
@@ -335,7 +318,7 @@ class _Counter:
 
         self.parts = [ranked(part) for part in self.parts]
         self._spill(order)
-        self._fold(rank)
+        self._fold(order)
         if not self.parts:
             return np.zeros(0, dtype=np.int64), {"n": np.zeros(0), "s": np.zeros(0)}
         only = self.parts[0]
@@ -358,6 +341,77 @@ class _Counter:
         moved = np.searchsorted(found, number)
         moved[UNSCORED] = -1
         return tuple(map(str, found.tolist())), moved
+
+
+def _sorted_by_line(held: Sequence[_Held], order: Codes) -> Part:
+    """Rows summed up by place: batches are parted into lines, and every line is sorted alone.
+
+    Numbers of two bytes are sorted in one pass over each, near where they lie.
+    """
+    batches = []
+    for rows in held:
+        into = np.argsort(rows.line.astype(np.uint16), kind="stable")
+        sizes = np.bincount(rows.line, minlength=len(order))
+        ends = np.concatenate([[0], np.cumsum(sizes)]).tolist()
+        columns = [rows.score] if rows.weight is None else [rows.score, rows.weight]
+        batches.append((ends, rows.place[into], [column[into] for column in columns]))
+    keys: list[Codes] = []
+    found: list[dict[str, FloatArray]] = []
+    for rank, line in enumerate(order.tolist()):
+        mine = [(b, slice(b[0][line], b[0][line + 1])) for b in batches]
+        place = np.concatenate([batch[1][part] for batch, part in mine])
+        if not place.size:
+            continue
+        columns = [
+            np.concatenate([batch[2][i][part] for batch, part in mine])
+            for i in range(len(batches[0][2]))
+        ]
+        # A place has one bit more than two bytes: even ones before odd ones, then by the rest.
+        odd = (place & 1).astype(bool)
+        halves = np.concatenate([np.flatnonzero(~odd), np.flatnonzero(odd)])
+        into = halves[np.argsort((place[halves] >> 1).astype(np.uint16), kind="stable")]
+        place = place[into]
+        key, sums = _added_up(place.astype(np.int64), *(column[into] for column in columns))
+        keys.append(key + rank * ROOM)
+        found.append(sums)
+    names = found[0]
+    return np.concatenate(keys), {n: np.concatenate([each[n] for each in found]) for n in names}
+
+
+def _sorted_at_once(held: Sequence[_Held], order: Codes) -> Part:
+    """Rows summed up by place, where lines are too many to be sorted one by one."""
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    line, place, score = (
+        np.concatenate([getattr(rows, name) for rows in held])
+        for name in ("line", "place", "score")
+    )
+    columns = [score]
+    if held[0].weight is not None:
+        columns.append(np.concatenate([rows.weight for rows in held if rows.weight is not None]))
+    key = (rank * ROOM)[line]
+    key += place
+    if len(order) * ROOM < 2 ** (63 - ROW_BITS):
+        # With its row in the lowest bits, one sort of plain numbers brings both into order.
+        key <<= ROW_BITS
+        key |= np.arange(place.size)
+        key.sort()
+        into = key & (2**ROW_BITS - 1)
+        key >>= ROW_BITS
+    else:
+        into = np.argsort(key, kind="stable")
+        key = key[into]
+    return _added_up(key, *(column[into] for column in columns))
+
+
+def _added_up(key: Codes, score: FloatArray, weight: FloatArray | None = None) -> Part:
+    """Rows in the order of their keys as sums by key."""
+    ends = np.flatnonzero(key[1:] != key[:-1]) + 1
+    edges = np.concatenate([[0], ends, [key.size]])
+    first = edges[:-1]
+    values = _values(score, weight)
+    sums = {name: np.add.reduceat(each, first) for name, each in values.items()}
+    return key[first], {"n": (edges[1:] - first).astype(np.float64), **sums}
 
 
 def _joined(parts: Sequence[Part]) -> Part:

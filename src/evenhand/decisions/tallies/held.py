@@ -24,6 +24,9 @@ from evenhand.stats.auc import row_placements, sorted_placements
 from evenhand.stats.estimate import FloatArray
 from evenhand.stats.weights import distinct
 
+# Whole numbers up to this are looked up in a table; what it does not know is below any code.
+MOST_TABLED, UNKNOWN = 2**20, -2
+
 
 @dataclass(slots=True)
 class Coder:
@@ -33,6 +36,7 @@ class Coder:
     places: dict[str, int] = field(default_factory=dict)
     known: dict[Any, int] = field(default_factory=dict)
     numbers: dict[int, int] = field(default_factory=dict)
+    table: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
 
     def codes(self, column: pl.Series) -> NDArray[np.int32]:
         """The number of each value of a batch."""
@@ -57,6 +61,11 @@ class Coder:
         if holes:
             numbers = numbers.cast(pl.Int64).fill_null(high + 1)
         flat = numbers.to_numpy()
+        if not holes and low >= 0 and high < self.table.size:
+            # Most batches hold nothing new: a look into the table of what is known says so.
+            found: NDArray[np.int32] = self.table[flat]
+            if found.min(initial=0) > UNKNOWN:
+                return found
         if high - low > max(4 * len(column), 2**16):
             unique, rows, where = np.unique(flat, return_index=True, return_inverse=True)
             where, places = where.reshape(-1), np.arange(unique.size)
@@ -75,6 +84,9 @@ class Coder:
                     rows[where] = np.arange(len(column))
                 self.numbers[number] = self._place(column[int(rows[place])])
             table[place] = self.numbers[number]
+        if low >= 0 and max(self.numbers, default=0) < MOST_TABLED:
+            self.table = np.full(max(self.numbers, default=0) + 1, UNKNOWN, dtype=np.int32)
+            self.table[list(self.numbers)] = list(self.numbers.values())
         return table[where]
 
     def _place(self, value: Any) -> int:

@@ -13,12 +13,12 @@ from evenhand.decisions.roles import Attribute, Roles
 from evenhand.decisions.table import Decisions, Question
 from evenhand.decisions.tallies.grid import (
     CELL,
-    SIDES,
     UNCUT,
     VALUE,
     ScoreEntries,
     by_block,
     cell_limits,
+    cells_and_sides,
     grid_cell,
     in_line,
     placed_below,
@@ -228,7 +228,7 @@ def decided_counts(tally: Tally) -> Tally:
 
 def _decided(tally: Tally) -> Tally:
     key = VALUE if VALUE in tally.labels else CELL
-    sides = np.array([int(label) % SIDES for label in tally.labels[key]] + [UNCUT], dtype=np.int64)
+    sides = np.append(cells_and_sides(tally.labels[key])[1], UNCUT)
     decision = np.array([0, 1, 1, -1], dtype=np.int64)[sides[tally.codes[key]]]
     kept = [name for name in tally.labels if name != key]
     return Tally(

@@ -4,7 +4,7 @@ Implied threshold: prevalence of the truth at the threshold, 1/(1+c) where c is 
 false negative in false positives that makes the threshold the cheapest one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,10 +33,15 @@ from evenhand.lenses.thresholds.rows import (
     group_rows,
     summary_rows,
 )
-from evenhand.stats.calibration import Monotonicity, monotonicity
-from evenhand.stats.estimate import FloatArray, number
+from evenhand.stats.calibration import (
+    Monotonicity,
+    PrevalenceBins,
+    fall_test,
+    prevalence_bins,
+)
+from evenhand.stats.estimate import FloatArray, number, numbers
 from evenhand.stats.thresholds.histogram import leverage_fit
-from evenhand.stats.thresholds.implied import bandwidth_curve
+from evenhand.stats.thresholds.implied import ImpliedThresholds, bandwidth_curve
 
 LENS = "thresholds"
 # Bandwidths that an estimate is shown at, as multiples of its own.
@@ -160,30 +165,48 @@ def margin_details(scope: Scope, margin: Margin) -> tuple[list[Any], list[str]]:
     curve = bandwidth_curve(
         margin.histogram, bandwidths=np.outer(MULTIPLES, safe), level=scope.level
     )
-    narrower = {name: np.stack([getattr(fit, name) for fit in curve]) for name in _CURVE}
+    narrower = _sensitivity(curve)
+    near_bins = prevalence_bins(margin.histogram, half_widths=safe)
+    cut = np.where(np.isfinite(found.threshold), found.threshold, np.nan)
+    value = margin.value
+    shown = {
+        "bandwidth": found.bandwidth,
+        "n": found.n,
+        "n_effective": found.n_effective,
+        "raw": found.raw,
+        "slope": found.slope,
+        "centre": found.centre,
+        "standard_error": found.centre_error,
+        "threshold": found.threshold,
+        "implied_threshold": value,
+        "gap": value - cut,
+        "gap_low": found.low - cut,
+        "gap_high": found.high - cut,
+    }
+    plain = {name: numbers(column) for name, column in shown.items()}
     strict = leverage_fit(margin.histogram, bandwidth=safe, degree=2).standard_error
     tables, notes = [], []
     for g, name in enumerate(margin.groups):
-        table: dict[str, Any] = {"group": name, "threshold": number(found.threshold[g])}
+        table: dict[str, Any] = {"group": name, "threshold": plain["threshold"][g]}
         if g in margin.discrete:
             table |= {"kind": "discrete", "margin": _discrete(margin, g)}
             tables.append(table)
             continue
         defined = found.undefined[g] is None
+        table |= {"kind": "continuous"} | {name: plain[name][g] for name in _FITTED}
         table |= {
-            "kind": "continuous",
-            "bandwidth": number(found.bandwidth[g]),
-            "n": number(found.n[g]),
-            "n_effective": number(found.n_effective[g]),
-            "raw": number(found.raw[g]),
-            "slope": number(found.slope[g]),
-            "centre": number(found.centre[g]),
-            "standard_error": number(found.centre_error[g]),
             "standard_error_hc3": number(strict[g]) if defined else None,
-            "sensitivity": _sensitivity(narrower, g) if defined else None,
+            "sensitivity": narrower[g] if defined else None,
         }
-        near = _falling(margin, g, half_width=float(safe[g]), seed=scope.seed)
-        table["calibration"] = _calibration(margin, near, g)
+        near = _falling(near_bins[g], groups=len(margin.groups), seed=scope.seed)
+        shift = cut[g] if np.isfinite(cut[g]) else 0.0
+        table["calibration"] = {name: plain[name][g] for name in _CALIBRATED} | {
+            "score": numbers(near.scores + shift),
+            "n": numbers(near.n),
+            "prevalence": _plain(near.prevalence, near.n),
+            "isotonic": _plain(near.fitted, near.n),
+            "p_falls": number(near.p),
+        }
         # Every group is tested, so the share of false alarms is split among them.
         if near.p * len(margin.groups) <= 0.05:
             table["falls"] = True
@@ -224,22 +247,22 @@ def left_out(tallied: Margins, attribute: Attribute, decisions: Decisions) -> di
     return exclusions(reasons, decisions.roles, remarks=remarks)
 
 
-def _falling(margin: Margin, g: int, *, half_width: float, seed: int) -> Monotonicity:
+def _falling(cells: PrevalenceBins | None, *, groups: int, seed: int) -> Monotonicity:
     """The test of a falling prevalence, with draws enough to survive that all groups are tested."""
-    final = max(1000, 50 * len(margin.groups)) - 1
-    for draws, open_until in LONG_LOOKS if len(margin.groups) > MANY_GROUPS else LOOKS:
-        found = monotonicity(
-            margin.histogram, group=g, half_width=half_width, draws=draws, seed=seed
-        )
+    for draws, open_until in LONG_LOOKS if groups > MANY_GROUPS else LOOKS:
+        found = fall_test(cells, draws=draws, seed=seed)
         if not found.p <= open_until:
             return found
-    return monotonicity(margin.histogram, group=g, half_width=half_width, draws=final, seed=seed)
+    return fall_test(cells, draws=max(1000, 50 * groups) - 1, seed=seed)
 
 
-def _plain(values: FloatArray, n: FloatArray) -> list[float | None]:
-    return [None if k < HIDDEN_UNDER else number(v) for v, k in zip(values, n)]
+def _plain(values: FloatArray, n: FloatArray) -> list[Any]:
+    return numbers(np.where(n < HIDDEN_UNDER, np.nan, values))
 
 
+# What is said of every fit, and of the threshold beside the implied one.
+_FITTED = ("bandwidth", "n", "n_effective", "raw", "slope", "centre", "standard_error")
+_CALIBRATED = ("threshold", "implied_threshold", "gap", "gap_low", "gap_high")
 # What is shown at every bandwidth: the names of fits, and what tables call them.
 _CURVE = {
     "bandwidth": "bandwidth",
@@ -253,34 +276,17 @@ _CURVE = {
 }
 
 
-def _sensitivity(curve: Mapping[str, FloatArray], g: int) -> dict[str, Any]:
-    """The estimate of one group at narrower and wider bandwidths."""
-    n = curve["n"][:, g]
-    return {
-        name: [number(v) for v in curve[source][:, g]]
+def _sensitivity(curve: Sequence[ImpliedThresholds]) -> list[dict[str, Any]]:
+    """The estimate of every group at narrower and wider bandwidths."""
+    by_group = {name: np.stack([getattr(fit, name) for fit in curve], axis=1) for name in _CURVE}
+    n = by_group["n"]
+    plain = {
+        name: numbers(by_group[source])
         if source in ("bandwidth", "n")
-        else _plain(curve[source][:, g], n)
+        else _plain(by_group[source], n)
         for source, name in _CURVE.items()
     }
-
-
-def _calibration(margin: Margin, near: Monotonicity, g: int) -> dict[str, Any]:
-    """The decision threshold beside the implied one, and prevalence in bins around it."""
-    found = margin.found
-    cut = found.threshold[g]
-    shift = cut if np.isfinite(cut) else 0.0
-    return {
-        "threshold": number(cut),
-        "implied_threshold": number(margin.value[g]),
-        "gap": number(margin.value[g] - cut),
-        "gap_low": number(found.low[g] - cut),
-        "gap_high": number(found.high[g] - cut),
-        "score": [number(v + shift) for v in near.scores],
-        "n": [number(v) for v in near.n],
-        "prevalence": _plain(near.prevalence, near.n),
-        "isotonic": _plain(near.fitted, near.n),
-        "p_falls": number(near.p),
-    }
+    return [{name: rows[g] for name, rows in plain.items()} for g in range(len(n))]
 
 
 def _discrete(margin: Margin, g: int) -> dict[str, Any]:

@@ -99,15 +99,16 @@ class Margin:
     def undefined(self) -> list[str | None]:
         """Why a group has neither an implied threshold nor a set of them."""
         reasons = list(self.found.undefined)
-        counts = self.histogram.counts.sum(axis=2)
+        counts, value = self.histogram.counts.sum(axis=2), self.value
+        rows, occupied = counts.sum(axis=1), np.count_nonzero(counts, axis=1)
         for g in range(len(self.groups)):
-            if counts[g].sum() == 0:
+            if rows[g] == 0:
                 reasons[g] = "no cases in the group"
             elif g in self.discrete:
                 reasons[g] = discrete_reason(self.discrete[g])
-            elif np.count_nonzero(counts[g]) < 2:
+            elif occupied[g] < 2:
                 reasons[g] = "fewer than 2 distinct scores in the group"
-            elif reasons[g] is None and np.isnan(self.value[g]):
+            elif reasons[g] is None and np.isnan(value[g]):
                 reasons[g] = f"the estimate {self.found.centre[g]:.3f} lies outside (0, 1)"
         return reasons
 

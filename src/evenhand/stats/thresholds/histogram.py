@@ -7,11 +7,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand.errors import DataError
 from evenhand.stats.estimate import FloatArray
-from evenhand.stats.thresholds.local import LocalFit, LocalMoments, local_fit, sum_up, tricube
+from evenhand.stats.thresholds.local import (
+    LocalFit,
+    LocalMoments,
+    local_fit,
+    sum_cells,
+    sum_up,
+    tricube,
+)
 
 TRICUBE_SECOND_MOMENT = 35 / 243
 TRICUBE_ROUGHNESS = 175 / 247
 BANDWIDTH_CONSTANT = (TRICUBE_ROUGHNESS / TRICUBE_SECOND_MOMENT**2) ** 0.2
+
+
+# Cells that are summed up at a time.
+BLOCK = 2**16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,18 +137,34 @@ class ScoreHistogram:
         """Sums of the local fit at this bandwidth, one number or one per group."""
         h = np.broadcast_to(np.asarray(bandwidth, dtype=float), self.thresholds.shape)
         h = np.where(np.isnan(h), 1.0, h)
-        distance = (self.positions - self.thresholds[:, None]) / h[:, None]
-        group, cell, truth = np.nonzero((np.abs(distance) < 1)[:, :, None] & (self.counts > 0))
-        at = (group, cell, truth)
-        return sum_up(
-            distance[group, cell],
-            truth.astype(float),
-            self.weights[at],
-            self.squares[at],
-            group,
-            self.groups,
-            rows=self.counts[at],
+        step = max(1, BLOCK // max(self.counts.shape[1], 1))
+        # A few groups at a time, whose arrays stay near.
+        parts = [
+            self._block_moments(slice(first, first + step), h[first : first + step])
+            for first in range(0, max(self.groups, 1), step)
+        ]
+        if len(parts) == 1:
+            return parts[0]
+        names = ("n", "weight", "outcome", "squared", "squared_outcome", "n_below")
+        return LocalMoments(
+            **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
         )
+
+    def _block_moments(self, groups: slice, h: FloatArray) -> LocalMoments:
+        distance = (self.positions[groups] - self.thresholds[groups, None]) / h[:, None]
+        counts = self.counts[groups]
+        rows = counts[..., 0] + counts[..., 1]
+        at = np.nonzero((np.abs(distance) < 1) & (rows > 0))
+
+        def both(of: FloatArray) -> tuple[FloatArray, FloatArray]:
+            """All rows of the cells, and those with a positive truth."""
+            no, yes = of[groups, :, 0][at], of[groups, :, 1][at]
+            return no + yes, yes
+
+        n, yes = both(self.counts)
+        plain = self.weights is self.counts and self.squares is self.counts
+        weights = (n, yes, n, yes) if plain else (*both(self.weights), *both(self.squares))
+        return sum_cells(distance[at], *weights, at[0], len(h), n)
 
 
 def score_histogram(
@@ -251,12 +278,11 @@ def _rule_of_thumb(positions: FloatArray, counts: FloatArray, central: float) ->
     design = np.vander(x, degree + 1, increasing=True)
     root = np.sqrt(n)
     fit, *_ = np.linalg.lstsq(design * root[:, None], yes / root, rcond=None)
-    rest = float(yes.sum() - 2 * (design @ fit) @ yes + n @ (design @ fit) ** 2)
+    fitted = design @ fit
+    rest = float(yes.sum() - 2 * fitted @ yes + n @ fitted**2)
     spare = n.sum() - degree - 1
     order = np.arange(2, degree + 1)
-    bend = np.vander(x, degree + 1, increasing=True)[:, : max(degree - 1, 0)] @ (
-        fit[2:] * order * (order - 1)
-    )
+    bend = design[:, : max(degree - 1, 0)] @ (fit[2:] * order * (order - 1))
     share = np.cumsum(n) / n.sum()
     low, high = (1 - central) / 2, (1 + central) / 2
     first, last = np.searchsorted(share, low), np.searchsorted(share, high - 1e-12)
@@ -282,21 +308,41 @@ def leverage_fit(histogram: ScoreHistogram, *, bandwidth: ArrayLike, degree: int
     h = np.broadcast_to(np.asarray(bandwidth, dtype=float), histogram.thresholds.shape)
     fit = local_fit(histogram.moments(h), degree=degree, robust="HC0")
     u = (histogram.positions - histogram.thresholds[:, None]) / h[:, None]
-    design = u[:, :, None] ** np.arange(degree + 1)
+    inside = np.flatnonzero((np.abs(u) < 1).any(axis=0))
+    # Cells outside every window weigh nothing.
+    span = slice(int(inside[0]), int(inside[-1]) + 1) if inside.size else slice(0, 0)
+    u, n = u[:, span], histogram.counts[:, span]
     kernel = tricube(u)[:, :, None]
-    n = histogram.counts
-    used = n > 0
     # A cell's rows share its mean weight: exact without sampling weights, close with them.
-    omega = np.divide(histogram.weights, n, out=np.zeros_like(n), where=used)
-    hat = np.einsum("gbi,gij,gbj->gb", design, fit.inverse, design)[:, :, None] * omega * kernel
-    residual = np.array([0.0, 1.0]) - np.einsum("gbi,gi->gb", design, fit.coefficients)[:, :, None]
-    squares = histogram.squares * kernel**2
+    omega = (n > 0).astype(np.float64)
+    if histogram.weights is not histogram.counts:
+        omega = np.divide(histogram.weights[:, span], n, out=np.zeros_like(n), where=n > 0)
+    leaning = np.zeros((len(u), 2 * degree + 1))
+    for i, j in np.ndindex(degree + 1, degree + 1):
+        leaning[:, i + j] += fit.inverse[:, i, j]
+    hat = _polynomial(leaning, u)[:, :, None] * omega * kernel
+    residual = np.array([0.0, 1.0]) - _polynomial(fit.coefficients, u)[:, :, None]
+    squares = histogram.squares[:, span] * kernel * kernel
     with np.errstate(divide="ignore", invalid="ignore"):
-        scaled = np.where(squares > 0, squares * (residual / (1.0 - hat)) ** 2, 0.0).sum(axis=2)
-    meat = np.einsum("gb,gbi,gbj->gij", scaled, design, design)
+        missed = residual / (1.0 - hat)
+        both = np.where(squares > 0, squares * missed * missed, 0.0)
+    scaled = both[..., 0] + both[..., 1]
+    sums = np.empty_like(leaning)
+    for k in range(2 * degree + 1):
+        sums[:, k] = scaled.sum(axis=1)
+        scaled = scaled * u
+    meat = sums[:, np.add.outer(np.arange(degree + 1), np.arange(degree + 1))]
     return LocalFit(
         degree=degree,
         coefficients=fit.coefficients,
         covariance=fit.inverse @ meat @ fit.inverse,
         inverse=fit.inverse,
     )
+
+
+def _polynomial(coefficients: FloatArray, u: FloatArray) -> FloatArray:
+    """Polynomials by group at the cells of each."""
+    found = np.zeros_like(u)
+    for k in reversed(range(coefficients.shape[1])):
+        found = found * u + coefficients[:, k, None]
+    return found

@@ -112,7 +112,10 @@ def implied_thresholds(
         if quadratic_clusters is None
         else quadratic_clusters.standard_error
     )
-    undefined = tuple(_undefined(moments, linear.value, g) for g in range(groups))
+    usual = _surely_defined(moments, linear.value)
+    undefined = tuple(
+        None if usual[g] else _undefined(moments, linear.value, g) for g in range(groups)
+    )
     defined = np.array([reason is None for reason in undefined])
     value = np.where(defined, linear.value, np.nan)
     centre = np.where(defined, quadratic.value, np.nan)
@@ -129,15 +132,20 @@ def implied_thresholds(
     centre_error = plain_error * wider
     ratio = cost_ratio_interval(centre, standard_error=centre_error, level=level)
     bounded = np.isfinite(ratio.log_standard_error)
+    effective = moments.n_effective
+    enough = effective >= FEWEST_EFFECTIVE
+    quiet = enough & (bounded | ~defined)
+    if moments.n_below is not None:
+        quiet &= (moments.n_below > 0) & (moments.n_below < moments.n)
     warnings = tuple(
-        _warnings(moments, bool(defined[g]), bool(bounded[g]), g) for g in range(groups)
+        () if quiet[g] else _warnings(moments, bool(defined[g]), bool(bounded[g]), g)
+        for g in range(groups)
     )
-    enough = moments.n_effective >= FEWEST_EFFECTIVE
     return ImpliedThresholds(
         threshold=t,
         bandwidth=h,
         n=moments.n,
-        n_effective=moments.n_effective,
+        n_effective=effective,
         raw=linear.value,
         slope=linear.coefficients[:, 1] / h,
         value=value,
@@ -163,6 +171,14 @@ def implied_thresholds(
         warnings=warnings,
         tellable=tuple(bool(x) for x in defined & bounded & enough),
     )
+
+
+def _surely_defined(moments: LocalMoments, value: FloatArray) -> NDArray[np.bool_]:
+    """Groups of which `_undefined` has nothing to say: of many, nearly all."""
+    with np.errstate(all="ignore"):
+        share = moments.outcome[:, 0] / moments.weight[:, 0]
+        found = (moments.n > 0) & (moments.weight[:, 0] > 0) & (value > 0) & (value < 1)
+        return np.asarray(found & (share >= 1e-12) & (share <= 1 - 1e-12))
 
 
 def _undefined(moments: LocalMoments, value: FloatArray, g: int) -> str | None:
