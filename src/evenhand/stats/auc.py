@@ -20,6 +20,10 @@ _PRIOR = 2.0
 _PRIOR_CASES = 10.0
 
 
+# From so many scores on, sorting by their first bits pays.
+FEW_SCORES = 1_000
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Auc:
     """Areas per cell with DeLong's variance; NaN without positives or without negatives.
@@ -94,7 +98,7 @@ def sorted_placements(
         first, middle, last = starts[2 * line : 2 * line + 3]
         if first == middle or middle == last:
             continue
-        low, high = np.sort(held[first:middle]), np.sort(held[middle:last])
+        low, high = in_order(held[first:middle]), in_order(held[middle:last])
         for place, d in zip((2 * line, 2 * line + 1), _both_sides(low, high), strict=True):
             # Not d @ d: waking threads for it takes longer than the sum.
             sums[:, place] = d.sum(), np.square(d).sum()
@@ -135,6 +139,25 @@ def row_placements(
             left, right = (np.searchsorted(theirs, mine, side) for side in ("left", "right"))
             placed[rows] = (below[left] + below[right]) / 2
     return placed
+
+
+def in_order(scores: FloatArray) -> FloatArray:
+    """The scores sorted: by their first 16 bits in one pass, then the little that is left.
+
+    Examples:
+        >>> in_order(np.array([0.7, 0.1, 0.4])).tolist()
+        [0.1, 0.4, 0.7]
+    """
+    if scores.size < FEW_SCORES:
+        return np.sort(scores)
+    low, high = scores.min(), scores.max()
+    with np.errstate(all="ignore"):
+        scale = (2**16 - 1) / (high - low)
+    if not (np.isfinite(scale) and scale > 0):
+        return np.sort(scores)
+    first = np.argsort(((scores - low) * scale).astype(np.uint16), kind="stable")
+    # Of what is nearly in order the stable sort makes short work.
+    return np.sort(scores[first], kind="stable")
 
 
 def _by_cell(cell: NDArray[np.int64], lines: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

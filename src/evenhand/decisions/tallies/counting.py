@@ -9,6 +9,7 @@ instead.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -355,27 +356,37 @@ def _sorted_by_line(held: Sequence[_Held], order: Codes) -> Part:
         ends = np.concatenate([[0], np.cumsum(sizes)]).tolist()
         columns = [rows.score] if rows.weight is None else [rows.score, rows.weight]
         batches.append((ends, rows.place[into], [column[into] for column in columns]))
-    keys: list[Codes] = []
-    found: list[dict[str, FloatArray]] = []
+    rows_held = sum(rows.place.size for rows in held)
+    key, used = np.empty(rows_held, dtype=np.int64), 0
+    sums: dict[str, FloatArray] = {}
     for rank, line in enumerate(order.tolist()):
         mine = [(b, slice(b[0][line], b[0][line + 1])) for b in batches]
         place = np.concatenate([batch[1][part] for batch, part in mine])
         if not place.size:
             continue
+        into = _by_place(place)
         columns = [
-            np.concatenate([batch[2][i][part] for batch, part in mine])
+            np.concatenate([batch[2][i][part] for batch, part in mine])[into]
             for i in range(len(batches[0][2]))
         ]
-        # A place has one bit more than two bytes: even ones before odd ones, then by the rest.
-        odd = (place & 1).astype(bool)
-        halves = np.concatenate([np.flatnonzero(~odd), np.flatnonzero(odd)])
-        into = halves[np.argsort((place[halves] >> 1).astype(np.uint16), kind="stable")]
-        place = place[into]
-        key, sums = _added_up(place.astype(np.int64), *(column[into] for column in columns))
-        keys.append(key + rank * ROOM)
-        found.append(sums)
-    names = found[0]
-    return np.concatenate(keys), {n: np.concatenate([each[n] for each in found]) for n in names}
+        there, added = _added_up(place[into], *columns)
+        here = slice(used, used + there.size)
+        np.add(there, rank * ROOM, out=key[here])
+        for name, each in added.items():
+            sums.setdefault(name, np.empty(rows_held))[here] = each
+        used = here.stop
+    return key[:used], {name: each[:used] for name, each in sums.items()}
+
+
+def _by_place(place: NDArray[np.int32]) -> Codes:
+    """The order of rows by their places, rows of one place as they come."""
+    lowest = place.min()
+    if place.max() - lowest < 2**16:
+        return np.argsort((place - lowest).astype(np.uint16), kind="stable")
+    # One bit more than two bytes: even ones before odd ones, then by the rest.
+    odd = (place & 1).astype(bool)
+    halves = np.concatenate([np.flatnonzero(~odd), np.flatnonzero(odd)])
+    return halves[np.argsort((place[halves] >> 1).astype(np.uint16), kind="stable")]
 
 
 def _sorted_at_once(held: Sequence[_Held], order: Codes) -> Part:
@@ -404,7 +415,7 @@ def _sorted_at_once(held: Sequence[_Held], order: Codes) -> Part:
     return _added_up(key, *(column[into] for column in columns))
 
 
-def _added_up(key: Codes, score: FloatArray, weight: FloatArray | None = None) -> Part:
+def _added_up(key: NDArray[Any], score: FloatArray, weight: FloatArray | None = None) -> Part:
     """Rows in the order of their keys as sums by key."""
     ends = np.flatnonzero(key[1:] != key[:-1]) + 1
     edges = np.concatenate([[0], ends, [key.size]])

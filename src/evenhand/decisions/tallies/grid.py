@@ -304,7 +304,10 @@ def placed_below(
         rows, keys, _ = mine
         _, others, total = theirs
         left = np.searchsorted(others, keys, side="left")
-        right = np.searchsorted(others, keys, side="right")
+        if bool(np.all(others[1:] > others[:-1])):
+            right = left + (np.append(others, -1)[left] == keys)
+        else:
+            right = np.searchsorted(others, keys, side="right")
         below, upto = total[left], total[right]
         # A line starts from nothing: what the lines before it hold is taken off.
         before = total[np.searchsorted(others, starts)]

@@ -122,10 +122,13 @@ def key_columns(decisions: Decisions) -> dict[str, nw.Expr]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldScores:
-    """All scored rows in memory: keys as labels and codes, score columns, NaN where missing."""
+    """All scored rows in memory: keys as labels and codes, and score columns.
+
+    Columns become arrays one at a time, in the same place: fresh memory costs more than copying.
+    """
 
     keys: Mapping[str, tuple[tuple[str, ...], Codes]]
-    scores: Mapping[str, FloatArray]
+    scores: Mapping[str, pl.Series]
     omega: FloatArray | None
     # Lines that were asked for last: every score column wants the same.
     lines: "dict[tuple[str, bool], _Lines]" = field(default_factory=dict)
@@ -160,7 +163,10 @@ class HeldScores:
     def _rows(self, attribute: Attribute, score: str, name: str, within: bool) -> "_Rows":
         lines = self._lines(attribute, within)
         truths, truth = self.keys["truth"]
-        use = (truth >= 0) & ~np.isnan(self.scores[score])
+        values = floats(self.scores[score])
+        use = truth >= 0
+        if self.scores[score].null_count():
+            use &= ~np.isnan(values)
         for key in (["stratum"] if within else []) + (
             ["cluster"] if "cluster" in self.keys else []
         ):
@@ -178,7 +184,7 @@ class HeldScores:
             labels=lines.labels,
             places=lines.places,
             cell=chosen(lines.number) * 2 + is_name[chosen(truth)],
-            score=chosen(self.scores[score]),
+            score=chosen(values),
             omega=None if self.omega is None else chosen(self.omega),
             cluster=(
                 (self.keys["cluster"][0], chosen(self.keys["cluster"][1]))
@@ -296,7 +302,7 @@ def hold_scores(decisions: Decisions, columns: Sequence[str], omega: nw.Expr | N
     }
     return HeldScores(
         keys=settled,
-        scores={column: floats(batch[f"score:{column}"]) for column in columns},
+        scores={column: batch[f"score:{column}"] for column in columns},
         omega=None if omega is None else floats(batch["omega"]),
     )
 
