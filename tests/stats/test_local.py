@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 from scipy.special import expit
 
 from evenhand.errors import DataError, UsageError
-from evenhand.stats.calibration import isotonic_fit, monotonicity
+from evenhand.stats.calibration import (
+    Monotonicity,
+    fall_test,
+    isotonic_fit,
+    prevalence_bins,
+)
 from evenhand.stats.estimate import contrast
 from evenhand.stats.thresholds.costs import cost_ratio_interval
 from evenhand.stats.thresholds.histogram import (
@@ -625,7 +630,29 @@ class TestDiscrete:
         assert found.accepted_score[0] == 1 / 8
 
 
+def monotonicity(
+    cells: ScoreHistogram, *, half_width: float = np.inf, bins: int = 10, draws: int = 999
+) -> Monotonicity:
+    (found,) = prevalence_bins(cells, half_widths=half_width, bins=bins)
+    return fall_test(found, draws=draws, seed=0)
+
+
 class TestMonotone:
+    def test_groups_are_binned_alike_together_and_alone(self):
+        rng = np.random.default_rng(2)
+        which, score = rng.integers(0, 3, 2000), rng.random(2000)
+        cells = score_histogram(score, truth=score > 0.4, threshold=0.5, groups=which, n_groups=4)
+        widths = np.array([0.2, 0.5, 0.05, 1.0])
+        together = prevalence_bins(cells, half_widths=widths)
+        assert together[3] is None
+        for g in range(3):
+            alone = ScoreHistogram.of_counts(
+                cells.counts[[g]], positions=cells.positions[[g]], thresholds=0.5
+            )
+            (one,) = prevalence_bins(alone, half_widths=widths[g])
+            for name in ("scores", "n", "yes"):
+                assert np.array_equal(getattr(one, name), getattr(together[g], name))
+
     def test_rising_prevalence_is_rarely_questioned(self):
         rng = np.random.default_rng(0)
         p = []

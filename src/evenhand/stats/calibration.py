@@ -226,29 +226,6 @@ class PrevalenceBins:
     yes: FloatArray
 
 
-def monotonicity(
-    histogram: ScoreHistogram,
-    *,
-    half_width: float = np.inf,
-    bins: int = 10,
-    draws: int = 999,
-    seed: int = 0,
-) -> Monotonicity:
-    """Test of a falling prevalence within `half_width` of the threshold, in the first group.
-
-    The null distribution is that of samples drawn from the isotonic fit itself.
-
-    Examples:
-        >>> from evenhand.stats.thresholds.histogram import score_histogram
-        >>> s = np.linspace(0, 1, 2000)
-        >>> cells = score_histogram(s, truth=(s > 0.3) & (s < 0.6), threshold=0.5)
-        >>> monotonicity(cells).p < 0.01
-        True
-    """
-    found = prevalence_bins(histogram, half_widths=half_width, bins=bins)
-    return fall_test(found[0], draws=draws, seed=seed)
-
-
 def prevalence_bins(
     histogram: ScoreHistogram, *, half_widths: ArrayLike, bins: int = 10
 ) -> list[PrevalenceBins | None]:
@@ -292,7 +269,18 @@ def prevalence_bins(
 
 
 def fall_test(cells: PrevalenceBins | None, *, draws: int, seed: int) -> Monotonicity:
-    """Whether prevalence falls from one bin to a later one, as `monotonicity` tests it."""
+    """Test of a prevalence that falls from one bin to a later one.
+
+    The null distribution is that of samples drawn from the isotonic fit itself.
+
+    Examples:
+        >>> from evenhand.stats.thresholds.histogram import score_histogram
+        >>> s = np.linspace(0, 1, 2000)
+        >>> cells = score_histogram(s, truth=(s > 0.3) & (s < 0.6), threshold=0.5)
+        >>> bins, = prevalence_bins(cells, half_widths=np.inf)
+        >>> fall_test(bins, draws=999, seed=0).p < 0.01
+        True
+    """
     if cells is None:
         empty = np.empty(0)
         return Monotonicity(
