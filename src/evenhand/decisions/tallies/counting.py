@@ -39,7 +39,7 @@ from evenhand.stats.weights import distinct
 BATCH = 2**20
 # So many lines have an array of all cells each, 0.6 MB for every sum; of more, rows are sorted.
 FEW_LINES = 64
-# So many rows are sorted at a time; the number of one fits into as many bits.
+# So many rows are held at a time, of all columns together; a row's number fits into these bits.
 ROW_BITS = 24
 MOST_HELD = 2**ROW_BITS - BATCH
 # Lines of so many rows on average are sorted one by one.
@@ -88,6 +88,7 @@ def count_scores(
             attribute=attribute,
             name=classes.get(column),
             cut=_cut(decisions, column),
+            most_held=MOST_HELD // (len(attributes) * len(columns)),
         )
         for attribute in attributes
         for column in columns
@@ -159,8 +160,11 @@ class _Counter:
     `sums` are arrays by line and place as long as lines are few, `held` are rows of more lines.
     """
 
-    def __init__(self, *, attribute: Attribute, name: str | None, cut: float | None) -> None:
+    def __init__(
+        self, *, attribute: Attribute, name: str | None, cut: float | None, most_held: int
+    ) -> None:
         self.attribute, self.name, self.cut = attribute, name, cut
+        self.most_held = most_held
         self.cut_cell = -2 if cut is None else int(unit_cells(np.array([cut]))[0])
         self.keys: list[tuple[int, ...]] = []
         self.sizes: list[int] = []
@@ -199,8 +203,9 @@ class _Counter:
             return
         self._spill(np.arange(FEW_LINES))
         self.held.append(rows)
-        if sum(each.place.size for each in self.held) > MOST_HELD:
+        if sum(each.place.size for each in self.held) > self.most_held:
             self._fold(np.arange(len(self.keys)))
+            self._settle()
 
     def _line(
         self, codes: Mapping[str, NDArray[np.int32]], coders: Mapping[str, Coder]
@@ -274,6 +279,12 @@ class _Counter:
             many = rows >= FEW_ROWS * len(order) and len(order) <= 2**16
             self.parts.append((_sorted_by_line if many else _sorted_at_once)(self.held, order))
         self.held = []
+
+    def _settle(self) -> None:
+        """Make one of the parts where they hold twice what the first of them does."""
+        sizes = [key.size for key, _ in self.parts]
+        if sum(sizes) > max(2 * sizes[0], self.most_held):
+            self.parts = [_joined(self.parts)]
 
     def tally(self, decisions: Decisions, coders: Mapping[str, Coder]) -> Tally:
         """The counts as a tally with the keys of `score_question`, in the order of its labels."""
