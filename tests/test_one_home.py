@@ -15,10 +15,6 @@ ROOT = SOURCE.parents[1]
 Definition = tuple[str, str]  # module, name
 # Called by names that no import shows: a protocol of scikit-learn, of click, of pytest.
 CALLED_BY_OTHERS = {"integrations.pytest_fixture"}
-# Names that two rooms share on purpose.
-SHARED = {
-    "Table": "what decisions are read from, and a table of a paper",
-}
 
 
 def module_name(path: Path) -> str:
@@ -150,7 +146,7 @@ def test_a_name_of_a_class_means_one_thing() -> None:
     for (module, name), node in definitions().items():
         if isinstance(node, ast.ClassDef) and not name.startswith("_"):
             homes.setdefault(name, []).append(module)
-    assert {name for name, modules in homes.items() if len(modules) > 1} == set(SHARED)
+    assert {name: modules for name, modules in homes.items() if len(modules) > 1} == {}
 
 
 def test_the_reserved_words_have_one_home() -> None:

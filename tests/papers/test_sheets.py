@@ -7,7 +7,7 @@ import pytest
 
 import evenhand as eh
 from evenhand.errors import UsageError
-from evenhand.papers.sheets import Absent, Cell, Figure, Reproduction, Table
+from evenhand.papers.sheets import Absent, Cell, Figure, PaperTable, Reproduction
 
 
 def table(**given):
@@ -18,7 +18,7 @@ def table(**given):
         (("WE", "pre"), {"ρ": Cell(value=-0.2, printed=-0.77)}),
         (("WE", "post"), {"ρ": Cell(reason="not run", printed=0.85)}),
     ]  # fmt: skip
-    return Table(
+    return PaperTable(
         name="table2", title="T", stub=("words", "how"), columns=("ρ",), rows=rows, **given
     )
 
@@ -48,7 +48,7 @@ def test_signs_and_order_are_compared_and_nothing_else():
     # Three rows have both numbers: all signs agree, and so do the three pairs of them.
     assert table().comparison() == ["ρ: 3 of 3 signs and 3 of 3 pairs of rows in the same order."]
     turned = [*table().rows[:2], (("WE", "pre"), {"ρ": Cell(value=0.9, printed=-0.77)})]
-    other = Table(name="t", title="", stub=("a", "b"), columns=("ρ",), rows=turned)
+    other = PaperTable(name="t", title="", stub=("a", "b"), columns=("ρ",), rows=turned)
     assert other.comparison() == ["ρ: 2 of 3 signs and 1 of 3 pairs of rows in the same order."]
 
 

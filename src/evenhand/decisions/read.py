@@ -31,7 +31,7 @@ Frame = nw.LazyFrame[Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class OpenTable:
     """A lazy frame, the name of its source and the engine that holds it.
 
     `csv` is what is known of CSV files, whose columns get their types from the roles they have.
@@ -49,7 +49,7 @@ class Table:
         labels: Collection[str] = (),
         numbers: Mapping[str, str] | None = None,
         texts: Collection[str] = (),
-    ) -> "Table":
+    ) -> "OpenTable":
         """The table with the types of its columns known; CSV files are looked through for it.
 
         `labels` are names, `numbers` hold numbers (each with its role), `texts` are read as text.
@@ -60,7 +60,9 @@ class Table:
         return replace(self, csv=csv, frame=csv.open(self.engine, spark=self.session))
 
 
-def open_table(data: Any, *, engine: str | None = None, spark_master: str = "local[*]") -> Table:
+def open_table(
+    data: Any, *, engine: str | None = None, spark_master: str = "local[*]"
+) -> OpenTable:
     """A table over the data, whatever it is.
 
     Paths (one, several or a glob) are opened by `engine`; a frame stays in the engine it is in.
@@ -80,17 +82,17 @@ def open_table(data: Any, *, engine: str | None = None, spark_master: str = "loc
         return _at_addresses(several, engine=engine or "polars", spark_master=spark_master)
     if isinstance(data, str | Path) and is_database(data):
         frame = nw.from_native(open_database(str(data), engine=engine)).lazy()
-        return Table(frame=frame, source=str(data), engine="duckdb")
+        return OpenTable(frame=frame, source=str(data), engine="duckdb")
     if isinstance(data, str | Path):
         return open_files(find_files([data]), engine=engine or "polars", spark_master=spark_master)
     if isinstance(data, list | tuple) and data and all(isinstance(d, str | Path) for d in data):
         return open_files(find_files(data), engine=engine or "polars", spark_master=spark_master)
     if isinstance(data, Mapping):
-        return Table(frame=_from_arrays(data), source="arrays", engine="polars")
+        return OpenTable(frame=_from_arrays(data), source="arrays", engine="polars")
     return _from_frame(data)
 
 
-def open_files(files: Files, *, engine: str, spark_master: str) -> Table:
+def open_files(files: Files, *, engine: str, spark_master: str) -> OpenTable:
     """One table over files of one format."""
     session = _spark_session(spark_master) if engine == "spark" else None
     csv = csv_table(files) if files.kind == "csv" else None
@@ -108,10 +110,10 @@ def open_files(files: Files, *, engine: str, spark_master: str) -> Table:
         raise unreadable(files.source, files.kind, error) from error
     if not columns:
         raise DataError(f"'{files.source}' has no columns. Give a file with a header.")
-    return Table(frame=frame, source=files.source, engine=engine, csv=csv, session=session)
+    return OpenTable(frame=frame, source=files.source, engine=engine, csv=csv, session=session)
 
 
-def _at_addresses(addresses: list[str], *, engine: str, spark_master: str) -> Table:
+def _at_addresses(addresses: list[str], *, engine: str, spark_master: str) -> OpenTable:
     """One table over Parquet in an object store."""
     source = without_secrets(addresses[0])
     source = source if len(addresses) == 1 else f"{source} and {len(addresses) - 1} more"
@@ -130,7 +132,7 @@ def _at_addresses(addresses: list[str], *, engine: str, spark_master: str) -> Ta
             f"'{source}' cannot be read by {engine}: {reason}. Credentials are taken from the "
             "environment, as the engine's own documentation says."
         ) from error
-    return Table(frame=frame, source=source, engine=engine, session=session)
+    return OpenTable(frame=frame, source=source, engine=engine, session=session)
 
 
 def collect_together(frames: Sequence[Frame], *, engine: str) -> list[nw.DataFrame[Any]]:
@@ -404,11 +406,11 @@ def _array_column(values: Any) -> Any:
     return pl.Series(values, strict=False)
 
 
-def _from_frame(data: Any) -> Table:
+def _from_frame(data: Any) -> OpenTable:
     if any(kind.__module__ == "pyarrow._dataset" for kind in type(data).__mro__):
         import polars as pl
 
-        return Table(
+        return OpenTable(
             frame=nw.from_native(pl.scan_pyarrow_dataset(data)),
             source="pyarrow dataset",
             engine="polars",
@@ -430,8 +432,10 @@ def _from_frame(data: Any) -> Table:
     elif name == "pandas":
         native = _from_pandas(data)
     else:
-        return Table(frame=frame.lazy(), source=source, engine={"pyspark": "spark"}.get(name, name))
-    return Table(frame=nw.from_native(native.lazy()), source=source, engine="polars")
+        return OpenTable(
+            frame=frame.lazy(), source=source, engine={"pyspark": "spark"}.get(name, name)
+        )
+    return OpenTable(frame=nw.from_native(native.lazy()), source=source, engine="polars")
 
 
 def _from_arrow(table: Any) -> Any:

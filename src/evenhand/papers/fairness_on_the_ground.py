@@ -13,7 +13,7 @@ from scipy.special import ndtr
 from evenhand.decisions.table import Decisions
 from evenhand.lenses.rows import Options
 from evenhand.lenses.thresholds import lens as thresholds
-from evenhand.papers.sheets import Cell, Figure, Part, Table
+from evenhand.papers.sheets import Cell, Figure, PaperTable, Part
 from evenhand.report.palette import SERIES, SERIES_SHAPES
 from evenhand.simulate.labelers import LabelerGroup, simulate_labelers
 from evenhand.simulate.scores import ScoreGroup, simulate_scores
@@ -133,7 +133,7 @@ def _missed(first: Mapping[str, int]) -> str:
     return f"Not treated: {' and '.join(parts)}. Cost {cost:g} needless treatments in all."
 
 
-def _printed_numbers() -> Table:
+def _printed_numbers() -> PaperTable:
     made = curves()
     women, men = ({"cancers": sum(CANCERS[w]), "people": sum(PEOPLE[w])} for w in PEOPLE)
     missed = {w: sum(CANCERS[w][: made[w].best]) for w in PEOPLE}
@@ -158,7 +158,7 @@ def _printed_numbers() -> Table:
         ("cost ratio of acting from 0.25", exact(float(cost_ratio(0.25)), 3.0)),
         ("cost ratio of acting from 1/6 (printed 0.16)", exact(float(cost_ratio(1 / 6)), 5.0)),
     ]
-    return Table(
+    return PaperTable(
         name="scalars",
         title="Every number the paper prints",
         stub=("what",),
@@ -173,7 +173,7 @@ def _printed_numbers() -> Table:
     )
 
 
-def _costs() -> Table:
+def _costs() -> PaperTable:
     """What each rule costs and which cost ratios it is the cheapest for."""
     made = curves()
     rows = []
@@ -191,7 +191,7 @@ def _costs() -> Table:
                 },
             ))  # fmt: skip
     equal = equalise([made["women"], made["men"]], rate="false_negative_rate")
-    return Table(
+    return PaperTable(
         name="costs",
         title="What each rule costs, and the cost ratios it stands for",
         stub=("sex", "treated"),
@@ -241,7 +241,7 @@ def _densities() -> Figure:
     )
 
 
-def _worked_thresholds(n: int, seed: int) -> Table:
+def _worked_thresholds(n: int, seed: int) -> PaperTable:
     """Prevalence at the threshold by both of the paper's options, where the truth is known."""
     groups = {"A": ScoreGroup(n=n), "B": ScoreGroup(n=n, shift=0.6)}
     made = simulate_scores(groups, seed=seed)
@@ -258,7 +258,7 @@ def _worked_thresholds(n: int, seed: int) -> Table:
             cells[column] = _row_cell(rows, measure, group=name)
         cells["planted cost ratio"] = Cell(value=group.cost_ratio)
         out.append(((name,), cells))
-    return Table(
+    return PaperTable(
         name="thresholds",
         title="Thresholds worked through: simulated scores whose implied threshold is known",
         stub=("group",),
@@ -273,13 +273,13 @@ def _worked_thresholds(n: int, seed: int) -> Table:
     )
 
 
-def _worked_counts() -> Table:
+def _worked_counts() -> PaperTable:
     """Signal detection on counts, for two groups of posts that the same labelers judge."""
     rows = [((name,), _signal_cells(signal_detection(*counts))) for name, counts in COUNTS.items()]
     both = [signal_detection(*counts) for counts in COUNTS.values()]
     apart = float(both[0].log_cost_ratio - both[1].log_cost_ratio)
     error = float(np.hypot(both[0].log_cost_ratio_error, both[1].log_cost_ratio_error))
-    return Table(
+    return PaperTable(
         name="labelers",
         title="Labelers worked through: from counts to cost ratios",
         stub=("posts of",),
@@ -294,7 +294,7 @@ def _worked_counts() -> Table:
     )
 
 
-def _flooded() -> Table:
+def _flooded() -> PaperTable:
     """The same labelers at the margin, with easy items added: rates move, and so does the model."""
     rows = []
     for name, counts in FLOODED.items():
@@ -304,7 +304,7 @@ def _flooded() -> Table:
         cells["false negative rate"] = _of(rate(misses, hits + misses, level=LEVEL))
         cells["implied threshold"] = _signal_cells(signal_detection(*counts))["implied threshold"]
         rows.append(((name,), cells))
-    return Table(
+    return PaperTable(
         name="flooded",
         title="Why not error rates, and how far signal detection is immune",
         stub=("items",),
@@ -318,7 +318,7 @@ def _flooded() -> Table:
     )
 
 
-def _worked_labelers(labelers: int, seed: int) -> Table:
+def _worked_labelers(labelers: int, seed: int) -> PaperTable:
     """Simulated labelers whose criterion is lower for one group: what comes back."""
     groups = {"A": LabelerGroup(), "B": LabelerGroup(criterion=0.9)}
     made = simulate_labelers(groups, labelers=labelers, items_each=200, seed=seed)
@@ -338,7 +338,7 @@ def _worked_labelers(labelers: int, seed: int) -> Table:
             for column, key in (("t", "criterion"), ("d′", "separation"), ("c", "cost_ratio"))
         }
         rows.append(((name,), cells | _signal_cells(signal_detection(*counts))))
-    return Table(
+    return PaperTable(
         name="simulated",
         title=f"Labelers worked through: {labelers} simulated labelers, 200 items each",
         stub=("group",),

@@ -6,7 +6,7 @@ from math import hypot
 from typing import Any
 
 from evenhand.papers.runs import FOCAL, REFERENCE, Measurement, Runs, Z
-from evenhand.papers.sheets import Cell, Table
+from evenhand.papers.sheets import Cell, PaperTable
 from evenhand.text.validity import swap_validity
 
 SCALE = 100.0
@@ -115,7 +115,7 @@ def gap_reads(runs: Runs) -> tuple[Read, ...]:
 
 def gap_table(
     name: str, runs: Runs, representation: str, printed: Mapping[str, Any], *, same_data: bool
-) -> Table:
+) -> PaperTable:
     """Tables 1 and 5: signed gaps of a binary decision, statistical beside counterfactual."""
     rows = []
     for method, remedy in COMMENTS.items():
@@ -127,7 +127,7 @@ def gap_table(
         rows.append(((method,), cells))
     number = name.removeprefix("table")
     model = "BERT" if number == "1" else "ALBERT"
-    return Table(
+    return PaperTable(
         name=name,
         title=f"Comments: statistical (SG) and counterfactual (CG) gaps × 100, women − men, "
         f"{representation} in the place of {model}",
@@ -173,7 +173,7 @@ def _moved(before: Cell, after: Cell) -> int:
     return 1 if change > 0 else -1
 
 
-def count_table(runs: Runs) -> Table:
+def count_table(runs: Runs) -> PaperTable:
     """Table 2: training rows by gender and label."""
     rows = runs.texts.rows
     train = rows.train
@@ -185,7 +185,7 @@ def count_table(runs: Runs) -> Table:
             for c, title in enumerate(rows.classes)
         }
         out.append(((group,), cells))
-    return Table(
+    return PaperTable(
         name="table2",
         title="Training comments by gender and label",
         stub=("gender",),
@@ -198,7 +198,7 @@ def count_table(runs: Runs) -> Table:
 
 def size_table(
     name: str, runs: Runs, representation: str, printed: Mapping[str, Any], *, same_data: bool
-) -> Table:
+) -> PaperTable:
     """Tables 3 and 4: accuracy and root mean squares of gaps over occupations."""
     reads: tuple[Read, ...] = (
         lambda found: found.accuracy,
@@ -219,7 +219,7 @@ def size_table(
                 cells[column] = hundred(runs.cell(representation, remedy, read, **_printed(pair)))
         rows.append(((method,), cells))
     model = "ALBERT-large" if name == "table3" else "BERT"
-    return Table(
+    return PaperTable(
         name=name,
         title=f"Biographies: accuracy and root mean square gaps × 100 over occupations, "
         f"{representation} in the place of {model}",
@@ -232,7 +232,7 @@ def size_table(
     )
 
 
-def order_table(runs: Runs, main: str, other: str, *, same_data: bool) -> Table:
+def order_table(runs: Runs, main: str, other: str, *, same_data: bool) -> PaperTable:
     """Table 6: resampling before or after the copies."""
     columns = (f"SG {main}", f"CG {main}", f"SG {other}", f"CG {other}")
     selection = gap_reads(runs)[:2]
@@ -245,7 +245,7 @@ def order_table(runs: Runs, main: str, other: str, *, same_data: bool) -> Table:
             )
         }
         rows.append((key, cells))
-    return Table(
+    return PaperTable(
         name="table6",
         title="Comments: resampling before or after the copies, gaps of positive predictions × 100",
         stub=("order", "method"),
@@ -257,7 +257,7 @@ def order_table(runs: Runs, main: str, other: str, *, same_data: bool) -> Table:
     )
 
 
-def strategy_table(runs: Runs, representation: str) -> Table:
+def strategy_table(runs: Runs, representation: str) -> PaperTable:
     """Table 7: what a copy weighs."""
     rows = []
     for strategy, remedy in STRATEGIES.items():
@@ -266,7 +266,7 @@ def strategy_table(runs: Runs, representation: str) -> Table:
             for column, read in zip(GAPS, gap_reads(runs), strict=True)
         }
         rows.append(((strategy,), cells))
-    return Table(
+    return PaperTable(
         name="table7",
         title="Comments: what a copy weighs in RW-CDA, gaps × 100",
         stub=("a copy weighs",),
@@ -280,13 +280,13 @@ def strategy_table(runs: Runs, representation: str) -> Table:
     )
 
 
-def area_table(runs: Runs, main: str, other: str) -> Table:
+def area_table(runs: Runs, main: str, other: str) -> PaperTable:
     """Table 8: area under the curve by method."""
     rows = []
     for method, remedy in COMMENTS.items():
         both = {name: runs.cell(name, remedy, _area) for name in (main, other)}
         rows.append(((method,), both))
-    return Table(
+    return PaperTable(
         name="table8",
         title="Comments: area under the curve",
         stub=("method",),
@@ -301,7 +301,7 @@ def _area(found: Measurement) -> Cell:
     return found.auc
 
 
-def validity_table(runs: Runs, *, seed: int = 0) -> Table:
+def validity_table(runs: Runs, *, seed: int = 0) -> PaperTable:
     """How far swapping the gendered words of the texts is what it claims to be."""
     people = runs.texts.rows.people
     columns = ("changed", "mixed", "unresolved", "placebo changed", "AUC of telling")
@@ -316,7 +316,7 @@ def validity_table(runs: Runs, *, seed: int = 0) -> Table:
             for column, each in zip(columns, held, strict=True)
         }
         rows.append(((to,), cells))
-    return Table(
+    return PaperTable(
         name="validity",
         title="Biographies: validity of the swap",
         stub=("swapped to",),

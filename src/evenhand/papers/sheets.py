@@ -75,7 +75,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class PaperTable:
     """A table of a paper; `rows` are its lines in the paper's order, each with its cells by column.
 
     `digits` are those of the paper by column. Where rows are not of `one_scale`, as a list of
@@ -199,7 +199,7 @@ class Absent:
     reason: str
 
 
-Part = Table | Figure | Absent
+Part = PaperTable | Figure | Absent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,17 +220,17 @@ class Reproduction:
                 return each
         raise KeyError(f"{name}: there are {', '.join(each.name for each in self.parts)}")
 
-    def table(self, name: str) -> Table:
+    def table(self, name: str) -> PaperTable:
         """A table by its name."""
         found = self.part(name)
-        if not isinstance(found, Table):
+        if not isinstance(found, PaperTable):
             raise KeyError(f"{name} is not a table")
         return found
 
     def __str__(self) -> str:
         lines = [self.title, self.data, SAME_DATA if self.same_data else OTHER_DATA]
         for each in self.parts:
-            if isinstance(each, Table):
+            if isinstance(each, PaperTable):
                 lines += ["", f"{_called(each.name)}: {each.title}"]
                 lines += [f"  {line}" for line in each.comparison()]
             elif isinstance(each, Absent):
@@ -248,7 +248,7 @@ class Reproduction:
                 if isinstance(each, Absent):
                     continue
                 (made / f"{each.name}.csv").write_text(each.csv(), encoding="utf-8")
-                if isinstance(each, Table):
+                if isinstance(each, PaperTable):
                     (made / f"{each.name}.md").write_text(_table_markdown(each), encoding="utf-8")
                 elif can_draw():
                     pictures[each.name] = _draw(each, made)
@@ -260,7 +260,7 @@ class Reproduction:
         lines = [f"# {self.title}", "", self.data, "", SAME_DATA if self.same_data else OTHER_DATA]
         for each in self.parts:
             lines += ["", f"## {_called(each.name)}. {each.title}", ""]
-            if isinstance(each, Table):
+            if isinstance(each, PaperTable):
                 lines.append(_table_markdown(each).rstrip())
             elif isinstance(each, Figure):
                 lines += [f"![{each.title}]({name}.svg)" for name in _panels(each)]
@@ -282,7 +282,7 @@ class Reproduction:
                         f"{escape(each.title)}</h2>")  # fmt: skip
             if isinstance(each, Absent):
                 body.append(_paragraph(f"Not made: {each.reason}"))
-            elif isinstance(each, Table):
+            elif isinstance(each, PaperTable):
                 body.append(_table_html(each))
             else:
                 body.append(_figure_html(each, pictures.get(each.name, [])))
@@ -320,7 +320,7 @@ def _called(name: str) -> str:
     return name.capitalize()
 
 
-def _table_markdown(table: Table) -> str:
+def _table_markdown(table: PaperTable) -> str:
     heading, lines = table.lines()
     out = [f"| {' | '.join(heading)} |", "|" + "---|" * len(heading)]
     out += ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
@@ -329,7 +329,7 @@ def _table_markdown(table: Table) -> str:
     return "\n".join(out) + "\n"
 
 
-def _table_html(table: Table) -> str:
+def _table_html(table: PaperTable) -> str:
     """The paper's own columns; under each number its interval and what the paper prints there."""
     heading = (*table.stub, *table.columns)
     head = "".join(f'<th scope="col">{escape(each)}</th>' for each in heading)
@@ -377,10 +377,10 @@ def _figure_html(figure: Figure, drawn: Sequence[str]) -> str:
     )
 
 
-def _links(part: Table | Figure, *, drawn: bool) -> str:
+def _links(part: PaperTable | Figure, *, drawn: bool) -> str:
     """Links to the files of a part."""
     names = [f"{part.name}.csv"]
-    if isinstance(part, Table):
+    if isinstance(part, PaperTable):
         names.append(f"{part.name}.md")
     elif drawn:
         names += [f"{panel}.{ending}" for panel in _panels(part) for ending in ("svg", "pdf")]

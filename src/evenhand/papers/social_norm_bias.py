@@ -23,7 +23,7 @@ from evenhand.papers.norm_words import (
     word_scatter,
 )
 from evenhand.papers.runs import FOCAL, REFERENCE, Measurement, Runs, Z, mean_cell, stars
-from evenhand.papers.sheets import Absent, Cell, Figure, Part, Table
+from evenhand.papers.sheets import Absent, Cell, Figure, PaperTable, Part
 from evenhand.remedies.ledger.texts import LedgerTexts, name_vectors
 from evenhand.simulate.biographies import Occupation, biographies
 from evenhand.simulate.biography_words import CLASS_WORDS
@@ -133,7 +133,7 @@ def reproduce_norms(
     return parts
 
 
-def approach_table(runs: Runs, place: Mapping[str, str | None], *, same_data: bool) -> Table:
+def approach_table(runs: Runs, place: Mapping[str, str | None], *, same_data: bool) -> PaperTable:
     """Table 2: accuracy, gap and norm bias by intervention and representation."""
     rows = []
     for (model, approach), printed in TABLE_2.items():
@@ -154,7 +154,7 @@ def approach_table(runs: Runs, place: Mapping[str, str | None], *, same_data: bo
             "AUC": runs.cell(where, remedy, lambda found: found.auc),
         }
         rows.append(((model, approach), cells))
-    return Table(
+    return PaperTable(
         name="table2",
         title="Accuracy, gap of true positive rates and norm bias by intervention",
         stub=("representation", "approach"),
@@ -242,7 +242,7 @@ def professor_table(
     ]
     if planted:
         notes.append(f"The {NONBINARY} non-binary professors are simulated as well.")
-    return Table(
+    return PaperTable(
         name="table3",
         title=title,
         stub=("representation", "approach"),
@@ -335,7 +335,7 @@ def share_scatter(
 
 def scalar_table(
     runs: Runs, norming: Norming, ratings: Ratings | None, *, planted: bool, same_data: bool
-) -> Table:
+) -> PaperTable:
     """The numbers of the text: how well scorers tell gender, and how many words are irrelevant."""
     scorer = norming.vectors
     share = [] if scorer.relevant is None else (1 - scorer.relevant.mean(axis=1)).tolist()
@@ -357,7 +357,7 @@ def scalar_table(
         if COMPUTER in place
         else Cell(reason="not a word of the texts", printed=0.124)
     )
-    return Table(
+    return PaperTable(
         name="scalars",
         title="Numbers of the text",
         stub=("what",),
