@@ -45,6 +45,15 @@ def definitions() -> dict[Definition, ast.stmt]:
 
 
 @cache
+def definitions_of() -> dict[str, list[Definition]]:
+    """The definitions of every module."""
+    found: dict[str, list[Definition]] = {module: [] for module in trees()}
+    for one in definitions():
+        found[one[0]].append(one)
+    return found
+
+
+@cache
 def imported(module: str) -> dict[str, str]:
     """What a module calls things of ours, and their dotted names without the package."""
     found = {}
@@ -59,20 +68,20 @@ def imported(module: str) -> dict[str, str]:
 def named(dotted: str) -> Iterator[Definition]:
     """The definitions that a dotted name means: one, or all of a module that is passed on."""
     if dotted in trees():
-        yield from (one for one in definitions() if one[0] == dotted)
+        yield from definitions_of()[dotted]
     module, _, name = dotted.rpartition(".")
     yield module, name
 
 
 def used_by(module: str, node: ast.AST) -> Iterator[Definition]:
     """The definitions that a piece of a module uses."""
-    names = imported(module)
+    names, parts = imported(module), list(ast.walk(node))
     of_modules = {
         id(part.value): part
-        for part in ast.walk(node)
+        for part in parts
         if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name)
     }
-    for part in ast.walk(node):
+    for part in parts:
         if isinstance(part, ast.Constant) and isinstance(part.value, str):
             # Commands and what is loaded late are named as "module:name".
             place, colon, name = part.value.partition(":")
@@ -100,7 +109,7 @@ def roots() -> Iterator[Definition]:
     yield "cli.main", "main"
     for module, tree in trees().items():
         if module in CALLED_BY_OTHERS:
-            yield from (one for one in definitions() if one[0] == module)
+            yield from definitions_of()[module]
         for node in tree.body:
             decorators = getattr(node, "decorator_list", [])
             if isinstance(node, ast.Expr | ast.If | ast.Try | ast.For | ast.With):

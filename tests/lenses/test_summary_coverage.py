@@ -6,14 +6,22 @@ import pytest
 from evenhand.decisions.roles import Attribute, Roles
 from evenhand.decisions.tally import Tally
 from evenhand.lenses.rows import Options, Rows
-from evenhand.lenses.statistical.lens import measure_tally
+from evenhand.lenses.statistical.confusion import confusion
+from evenhand.lenses.statistical.lens import ODDS, attribute_scope, measure_tally
+from evenhand.lenses.statistical.rates import group_rates
+from evenhand.lenses.statistical.summaries import (
+    equalised_odds_rows,
+    impact_ratio_rows,
+    worst,
+)
 
 ATTRIBUTE = Attribute(name="group", columns=("group",))
 ROLES = Roles(truth="truth", decision="decision", group=("group",), rule="given")
 GROUPS, CASES, TABLES = "abc", 400, 300
 
 
-def audited(generator, hits, alarms):
+def drawn(generator, hits, alarms):
+    """The tally of a table with these rates of hits and of false alarms by group."""
     keys = {"group": [], "truth": [], "decision": []}
     counts = []
     for group, hit, alarm in zip(GROUPS, hits, alarms):
@@ -26,8 +34,26 @@ def audited(generator, hits, alarms):
             for name, value in (("group", group), ("truth", truth), ("decision", decision)):
                 keys[name].append(value)
             counts.append(n)
-    parts, _ = measure_tally(Tally.of(keys, {"n": counts}), ATTRIBUTE, ROLES, Options())
-    return Rows.concatenate(parts)
+    return Tally.of(keys, {"n": counts})
+
+
+def odds_and_impact(tally):
+    """Equalised odds and impact ratios alone, as the lens makes them: a tenth of all its rows."""
+    table = confusion(tally, ROLES)
+    scope = attribute_scope(table, ATTRIBUTE, ROLES, Options())
+    rates = {rate: group_rates(table, rate) for rate in (*ODDS, "selection_rate")}
+    pairs = {r: worst(scope, rates[r], certainty=None, rates_at_once=len(ODDS)) for r in ODDS}
+    cases = {rate: rates[rate].cases for rate in ODDS}
+    ratios = impact_ratio_rows(scope, rates["selection_rate"], certainty=None)
+    return Rows.concatenate([equalised_odds_rows(scope, pairs, cases), ratios])
+
+
+def test_parts_of_the_lens_are_what_it_gives():
+    tally = drawn(np.random.default_rng(5), [0.8, 0.7, 0.75], [0.2, 0.2, 0.25])
+    whole = Rows.concatenate(measure_tally(tally, ATTRIBUTE, ROLES, Options())[0])
+    alone = odds_and_impact(tally)
+    for name in ("equalised_odds", "impact_ratio"):
+        assert list(alone.where(measure=name)) == list(whole.where(measure=name))
 
 
 @pytest.mark.parametrize(
@@ -41,7 +67,7 @@ def test_equalised_odds_and_impact_ratios_cover(hits, alarms):
     selected = dict(zip(GROUPS, 0.4 * np.array(hits) + 0.6 * np.array(alarms)))
     held = np.zeros(2)
     for _ in range(TABLES):
-        rows = audited(generator, hits, alarms)
+        rows = odds_and_impact(drawn(generator, hits, alarms))
         row = next(iter(rows.where(measure="equalised_odds", class_="1")))
         held[0] += row["family_low"] <= odds + 1e-12 and odds - 1e-12 <= row["family_high"]
         ratios = [r for r in rows.where(measure="impact_ratio", class_="1") if r["low"] is not None]
