@@ -5,6 +5,7 @@ so that a family interval is the same formula with a larger `z`. Undefined is Na
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -378,22 +379,8 @@ def gap(
         >>> print(gap(3, 10, 0, 0))
         undefined: no cases in the reference
     """
-    _check("hits", hits, n)
-    _check("hits_reference", hits_reference, n_reference)
-    reason = _nobody(n, n_reference)
-    if reason:
-        return Estimate.none(reason, level=level, n=n, n_reference=n_reference, method="newcombe")
-    low, high = newcombe(hits, n, hits_reference, n_reference, z=critical(level))
-    return Estimate(
-        value=hits / n - hits_reference / n_reference,
-        low=float(low),
-        high=float(high),
-        level=level,
-        n=n,
-        n_reference=n_reference,
-        p=number(float(miettinen_nurminen_p(hits, n, hits_reference, n_reference))),
-        method="newcombe",
-    )
+    counts = (hits, n, hits_reference, n_reference)
+    return _compared(counts, level=level, interval=newcombe, value=lambda own, other: own - other)
 
 
 def ratio(
@@ -409,22 +396,40 @@ def ratio(
         >>> print(ratio(3, 10, 0, 10))
         undefined: no hits in the reference
     """
+    counts = (hits, n, hits_reference, n_reference)
+    return _compared(
+        counts,
+        level=level,
+        interval=koopman,
+        value=lambda own, other: own / other if other else None,
+    )
+
+
+def _compared(
+    counts: tuple[float, float, float, float],
+    *,
+    level: float,
+    interval: Callable[..., Interval],
+    value: Callable[[float, float], float | None],
+) -> Estimate:
+    """Two rates compared: a value of both, its interval, and the score test of equal rates."""
+    hits, n, hits_reference, n_reference = counts
     _check("hits", hits, n)
     _check("hits_reference", hits_reference, n_reference)
+    shared: dict[str, Any] = {"level": level, "n": n, "n_reference": n_reference}
+    shared["method"] = interval.__name__
     reason = _nobody(n, n_reference)
     if reason:
-        return Estimate.none(reason, level=level, n=n, n_reference=n_reference, method="koopman")
-    low, high = koopman(hits, n, hits_reference, n_reference, z=critical(level))
+        return Estimate.none(reason, **shared)
+    low, high = interval(*counts, z=critical(level))
+    found = value(hits / n, hits_reference / n_reference)
     return Estimate(
-        value=(hits / n) / (hits_reference / n_reference) if hits_reference else None,
+        value=found,
         low=float(low),
         high=number(float(high)),
-        level=level,
-        n=n,
-        n_reference=n_reference,
-        p=number(float(miettinen_nurminen_p(hits, n, hits_reference, n_reference))),
-        method="koopman",
-        undefined=None if hits_reference else "no hits in the reference",
+        p=number(float(miettinen_nurminen_p(*counts))),
+        undefined=None if found is not None else "no hits in the reference",
+        **shared,
     )
 
 
