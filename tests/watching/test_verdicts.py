@@ -18,11 +18,14 @@ from evenhand.watching.streams import Stream, StreamKey, Watched
 from evenhand.watching.verdicts import (
     CHANGE,
     LIMIT,
+    SLACK,
     LineBook,
     LineQuestion,
     Settings,
     judge_stream,
+    least_line,
     numbers_of,
+    spent,
 )
 
 KEY = StreamKey(
@@ -85,6 +88,39 @@ def test_many_streams_are_judged_as_each_alone() -> None:
         assert found.alarms == alone.alarms
         assert found.verdict == alone.verdict
     assert [bool(found.alarms) for found in together] == [i == 2 for i in range(6)]
+
+
+@pytest.mark.parametrize("jump", [0.0, 0.1, 0.15, 0.2])
+def test_what_is_skipped_changes_no_alarm_among_many(jump: float) -> None:
+    # A small share of α each: lines are drawn for a larger share and raised; see against them all.
+    one, members = drawn(3, jump=jump), 1_000
+    found = gap_so_far(*one.counts)
+    evidence = change_evidence(found.gaps, found.spread, tau=0.05)
+    lines = change_lines(*one.counts, tau=0.05, alpha=0.05, horizon=30, series=4_000)
+    line = lines.at(between_upper(found.gaps, found.errors)) + np.log(members)
+    looks = np.flatnonzero(evidence.total > line)[:1].tolist()
+    alone = judge_stream(one, members=members, settings=QUICK, detectors=(CHANGE,))
+    assert [alarm.raised for alarm in alone.alarms] == looks
+    tasks = [StreamTask(stream=one, start=0, since=0, detectors=(CHANGE,))] * 4
+    many = [*tasks, *[StreamTask(stream=drawn(5), start=0, since=0, detectors=())] * (members - 4)]
+    together = judge_all(many, QUICK, LineBook())
+    assert [alarm.raised for alarm in together[0].alarms] == looks
+
+
+@pytest.mark.parametrize("n", [4, 30, 1_000])
+@pytest.mark.parametrize("share", [0.05, 0.01])
+def test_no_line_lies_below_the_least(n: int, share: float) -> None:
+    # What lets most streams do without a line: it must lie below those that would be drawn.
+    one = drawn(1, n=n)
+    numbers = numbers_of(one, QUICK)
+    onsets = change_evidence(numbers.gaps, numbers.spread, tau=numbers.tau)
+    errors = np.where(np.isfinite(onsets.log_evidence), onsets.error, np.inf)[8:]
+    looks = np.arange(9, 31)
+    least = least_line(errors, numbers.tau, spent(looks, share, 30))
+    heights = change_lines(
+        *one.counts, tau=0.05, alpha=share, horizon=30, series=20_000, places=(0,)
+    ).height[0, 8:]
+    assert (heights > least - SLACK).all()
 
 
 def test_lines_are_kept() -> None:

@@ -464,7 +464,14 @@ def test_the_commands_say_the_same(tmp_path: Path, weeks: Weeks, quick: None, ru
     assert said.startswith("Alarm 1, open since week ")
     document = json.loads((tmp_path / "w.json").read_text(encoding="utf-8"))
     assert document["headline"] in said
-    assert pl.read_parquet(tmp_path / "tables" / "periods.parquet").height == 16
+    periods = pl.read_parquet(tmp_path / "tables" / "periods.parquet")
+    assert periods.height == 16
+    cells = pl.read_parquet(tmp_path / "tables" / "tallies.parquet")
+    counted = cells.filter(pl.col("table").str.starts_with("counts/")).group_by("period").agg(
+        pl.col("sum:n").sum()
+    )  # fmt: skip
+    both = periods.join(counted, left_on="id", right_on="period")
+    assert both["sum:n"].to_list() == both["rows"].to_list()
     code, said, _ = run("watch", "s", "--quiet")
     assert (code, said) == (1, f"{document['tag']}: {document['headline']}\n")
     code, said, _ = run("watch", "s", "--github")
@@ -472,12 +479,16 @@ def test_the_commands_say_the_same(tmp_path: Path, weeks: Weeks, quick: None, ru
     assert "::error title=Evenhand%3A alarm 1::" in said
     code, said, _ = run("alarms", "s")
     assert code == 1
-    assert "open of" in said
+    assert said.startswith("2 alarms of 2 are open in s.")
+    # Who, what, since when, what next and how to answer, for each of them.
+    assert "Alarm 1, raised in the week of 30 March 2026: Since week 12, group f gets" in said
+    assert said.count("answer with: evenhand alarms s --acknowledge") == 2
     for alarm in document["alarms"]:
         answer = ("--acknowledge", alarm["id"], "--by", "policy", "--why", "agreed")
         code, said, _ = run("alarms", "s", *answer)
     assert code == 0
-    assert "answered by policy: agreed" in said
+    assert said.startswith("No alarm is open in s.")
+    assert "and answered by policy (“agreed”): Since week 12, group f gets" in said
     code, _, complaint = run("alarms", "nowhere")
     assert code == 2
     assert "There is no store in 'nowhere'." in complaint

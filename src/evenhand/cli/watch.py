@@ -35,8 +35,9 @@ TABLES = "tables of stores"
 @click.option("--model-version", metavar="V", help="Another one begins a new sequence.")
 @click.option("--between", metavar="WORD", help="none: gaps vary by sampling alone.")
 @click.option("--replace", is_flag=True, help="Replace judged periods; the old ones are kept.")
-@click.option("--level", default=0.95, show_default=True, help="Over all looks together.")
-@click.option("--seed", default=0, show_default=True, help="Seed of everything drawn.")
+@click.option("--level", type=float, metavar="LEVEL",
+              help="Over all looks together; 0.95 at first.")  # fmt: skip
+@click.option("--seed", type=int, metavar="N", help="Seed of everything drawn; 0 at first.")
 @click.option("--out", "out_path", type=OUT, metavar="FILE", help="Write the page (HTML).")
 @click.option(
     "--json", "json_path", type=OUT, metavar="FILE", help="Write the document; - prints it."

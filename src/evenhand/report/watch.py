@@ -12,9 +12,7 @@ from xml.etree import ElementTree
 from evenhand.errors import UsageError
 from evenhand.files import check_writable, write_text
 from evenhand.files.documents import sealed
-from evenhand.findings.find import LAYER
 from evenhand.findings.sentences.rows import row_sentence
-from evenhand.findings.sentences.steps import whose_words
 from evenhand.findings.sentences.words import Words
 from evenhand.lenses.measures import CATALOGUE
 from evenhand.report.page import POLICY, _environment
@@ -31,6 +29,7 @@ from evenhand.report.watch_charts import (
     waterfall,
 )
 from evenhand.speech import as_cell, opening, plural, printable
+from evenhand.watching.sentences import owner_words
 
 MARKS = {"outside": ("bad", "✕"), "cannot tell": ("untold", "?"), "within": ("good", "✓"),
          "not assessed": ("plain", "·")}  # fmt: skip
@@ -98,7 +97,10 @@ def as_watch_text(document: Document) -> str:
     lines = [f"{document['tag']}: {document['headline']}"]
     alarms = _open(document)
     if alarms:
-        lines += [f"  {alarms[0]['detail']}", f"  {alarms[0]['next']} {_owner(document)}"]
+        lines += [
+            f"  {alarms[0]['detail']}",
+            f"  {alarms[0]['next']} {owner_words(document['charter'])}",
+        ]
     for alarm in alarms[1:4]:
         same = _key(alarm) == _key(alarms[0])
         said = _once(alarm, alarms[0]) if same else alarm["headline"]
@@ -226,7 +228,7 @@ def _page(document: Document) -> dict[str, Any]:
         "below": [first["detail"]] if first else [sentence[_key(lead)]] if lead else [],
         "next": first["next"].partition("evenhand alarms")[0] if first else None,
         "command": "".join(first["next"].partition("evenhand alarms")[1:]) if first else None,
-        "whose": _owner(document) if first else "",
+        "whose": owner_words(document["charter"]) if first else "",
         "chart": _chart(lead, document, WIDE) if lead else "",
         "phone": _chart(lead, document, PHONE) if lead else "",
         "every": document["data"].get("every") or "period",
@@ -250,12 +252,6 @@ def _page(document: Document) -> dict[str, Any]:
         f"{document['made']['level']:.0%} holds over all looks and comparisons of a question; "
         f"{plural(document['sequences'], 'sequence')}.",
     }  # fmt: skip
-
-
-def _owner(document: Document) -> str:
-    """Whose an open alarm is: the charter's owner, or else who is to be asked."""
-    layers = (document["charter"] or {}).get("layers") or {}
-    return whose_words(LAYER, (layers.get(LAYER) or {}).get("owner"))
 
 
 def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -14,8 +14,10 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from evenhand.errors import UsageError
 from evenhand.models.endpoint import bounded
-from evenhand.speech import listed, plural, without_secrets
+from evenhand.speech import agree, listed, plural, printable, without_secrets
 from evenhand.watching.periods import Period
+from evenhand.watching.run import spoken_alarms
+from evenhand.watching.sentences import owner_words
 from evenhand.watching.store import Store, StoredAlarm
 
 # Seconds for one try and for all of them together, and the pauses between tries.
@@ -26,11 +28,16 @@ _LATER = {408, 425, 429, 500, 502, 503, 504}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alarms:
-    """The alarms of a store, and what became of telling others."""
+    """The alarms of a store, and what became of telling others.
+
+    `said` are the alarms as they look now, in plain values and in words.
+    """
 
     store: str
     every: str
     held: tuple[StoredAlarm, ...]
+    said: tuple[Mapping[str, Any], ...] = ()
+    charter: Mapping[str, Any] | None = None
     told: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -41,25 +48,26 @@ class Alarms:
 
     def plain(self) -> list[dict[str, Any]]:
         """Every alarm as plain values."""
-        return [alarm_message(alarm) for alarm in self.held]
+        return [alarm_message(alarm, said) for alarm, said in zip(self.held, self.said)]
 
     def __str__(self) -> str:
         if not self.held:
-            return f"No alarm was ever raised in {self.store}."
-        lines = [f"{plural(len(self.open), 'alarm')} open of {len(self.held)} in {self.store}."]
-        for alarm in self.held:
-            kept = alarm.document
-            raised = Period(every=self.every, number=alarm.raised).name
-            onset = Period(every=self.every, number=alarm.onset).name
-            who = f"answered by {alarm.who}: {alarm.why}" if not alarm.open else "open"
-            of = " ".join(
-                str(kept[name]) for name in ("measure", "class", "group") if kept.get(name)
-            )
-            lines.append(
-                f"{alarm.id}  {alarm.detector}  {of}: since {onset}, raised {raised}, size "
-                f"{kept['size']:+.3f} [{kept['low']:+.3f}, {kept['high']:+.3f}]; {who}"
-            )
-        return "\n".join([*lines, *self.notes])
+            return "\n".join([f"No alarm was ever raised in {self.store}.", *self.notes])
+        count = len(self.open)
+        which = f"{plural(count, 'alarm')} of {len(self.held)} {agree(count, 'is', 'are')} open"
+        lines = [f"{which if count else 'No alarm is open'} in {self.store}."]
+        for alarm, said in sorted(zip(self.held, self.said), key=lambda pair: not pair[0].open):
+            raised = Period(every=self.every, number=alarm.raised).dated
+            what = f"Alarm {alarm.id}, raised in {raised}"
+            if not alarm.open:
+                what += f" and answered by {alarm.who} (“{alarm.why}”)"
+            lines += ["", f"{what}: {said['headline']}"]
+            if alarm.open:
+                lines += [
+                    f"  {text}"
+                    for text in (said["detail"], said["next"], owner_words(self.charter))
+                ]
+        return "\n".join(printable(line) for line in [*lines, *self.notes])
 
 
 def alarms(
@@ -89,25 +97,34 @@ def alarms(
                 opened.acknowledge(acknowledge, by=by, why=why)
         elif by or why:
             raise UsageError("Say which alarm is answered: --acknowledge NUMBER.")
-        told, notes = _tell(opened, webhook) if webhook else ([], [])
+        said, charter = spoken_alarms(opened)
+        told, notes = _tell(opened, webhook, {each["id"]: each for each in said}) if webhook else (
+            [], []
+        )  # fmt: skip
+        held = {alarm.id: alarm for alarm in opened.alarms()}
         return Alarms(
             store=str(store),
             every=str(opened.about.get("every", "week")),
-            held=tuple(opened.alarms()),
+            held=tuple(held[each["id"]] for each in said),
+            said=tuple(said),
+            charter=charter,
             told=tuple(told),
             notes=tuple(notes),
         )
 
 
-def alarm_message(alarm: StoredAlarm) -> dict[str, Any]:
-    """An alarm as others are told of it."""
+def alarm_message(alarm: StoredAlarm, said: Mapping[str, Any]) -> dict[str, Any]:
+    """An alarm as others are told of it: as it was raised, and in words as it looks now."""
+    words = {name: said.get(name) for name in ("headline", "detail", "next")}
     return {
-        "schema": "evenhand.alarm/1", "id": alarm.id, **alarm.document, "at": alarm.at,
+        "schema": "evenhand.alarm/1", "id": alarm.id, **alarm.document, **words, "at": alarm.at,
         "open": alarm.open, "by": alarm.who, "why": alarm.why,
     }  # fmt: skip
 
 
-def _tell(store: Store, address: str) -> tuple[list[int], list[str]]:
+def _tell(
+    store: Store, address: str, said: Mapping[int, Mapping[str, Any]]
+) -> tuple[list[int], list[str]]:
     """Post every alarm that an address does not know; a failure is told and never raised."""
     if urlsplit(address).scheme not in ("http", "https"):
         raise UsageError(
@@ -125,7 +142,8 @@ def _tell(store: Store, address: str) -> tuple[list[int], list[str]]:
             if alarm.id not in [one.id for one in store.unposted(name)]:
                 continue
             store.posted(alarm.id, name)
-        reason = _post(address, alarm_message(alarm), key=f"{name[:16]}-{alarm.id}", end=end)
+        message = alarm_message(alarm, said.get(alarm.id, {}))
+        reason = _post(address, message, key=f"{name[:16]}-{alarm.id}", end=end)
         if not reason:
             told.append(alarm.id)
             continue

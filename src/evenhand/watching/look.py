@@ -117,7 +117,11 @@ class LookQuestion:
 
 
 def look_at(
-    store: Store, question: LookQuestion, *, progress: Callable[[str], None] | None = None
+    store: Store,
+    question: LookQuestion,
+    *,
+    keep: bool = True,
+    progress: Callable[[str], None] | None = None,
 ) -> Look:
     """Judge what a store holds, and keep what is new of it: counts, lines, looks and alarms."""
     periods = store.periods()
@@ -152,12 +156,13 @@ def look_at(
     looked = store.looked(question.fingerprint)
     tasks = [_task(stream, periods, places, alarms, looked) for stream in streams]
     judged = judge_all(tasks, question.settings, book)
-    with store.writing():
-        for name, contents in kept.items():
-            store.keep_series(name, contents)
-        store.keep_lines(book.new)
-        store.settle(settled)
-        _keep(store, judged, periods, places, alarms, question, looked)
+    if keep:
+        with store.writing():
+            for name, contents in kept.items():
+                store.keep_series(name, contents)
+            store.keep_lines(book.new)
+            store.settle(settled)
+            _keep(store, judged, periods, places, alarms, question, looked)
     return Look(
         periods=tuple(periods),
         states=tuple(found),

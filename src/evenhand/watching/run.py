@@ -146,8 +146,8 @@ def watch(
     model_version: str | None = None,
     between: str | None = None,
     replace: bool = False,
-    level: float = 0.95,
-    seed: int = 0,
+    level: float | None = None,
+    seed: int | None = None,
     arguments: Mapping[str, Any] | None = None,
     progress: Callable[[str], None] | None = None,
     **roles: Unpack[TableArguments],
@@ -173,8 +173,9 @@ def watch(
         model_version: Which model decided; another one begins a new sequence.
         between: `none` where a gap does not vary between periods beyond its sampling.
         replace: Replace judged periods, which are kept as revisions.
-        level: Of every sequence and detector, over all looks and comparisons together.
-        seed: Seed of everything drawn.
+        level: Of every sequence and detector, over all looks and comparisons together; .95
+            where no run has said another.
+        seed: Seed of everything drawn, 0 at first.
         arguments: What the caller wants recorded as the command that made this.
         progress: Called with what is being done.
         roles: What each column is for, by the keywords below, where a table is given.
@@ -183,7 +184,7 @@ def watch(
         raise UsageError(f"between={between!r} is not known. Choose {ESTIMATED} or {NONE}.")
     if horizon is not None and horizon < 9:
         raise UsageError(f"horizon={horizon} is too short: detectors begin at the ninth period.")
-    if not 0.5 <= level < 1:
+    if level is not None and not 0.5 <= level < 1:
         raise UsageError(f"level={level!r} is not a confidence level. Choose one such as 0.95.")
     check_measures(measures or ())
     read_duration(mature)
@@ -221,11 +222,10 @@ def watch(
         rows = result_rows(look, question.settings)
         words = _words(look, rows, asked)
         first = _first_period(since, opened.about.get("every"))
-        causes = explain(opened, look, words, since=first, seed=seed)
+        causes = explain(opened, look, words, since=first, seed=asked["seed"])
         document = _document(
-            opened, look, rows, causes, words, asked, missing=missing, level=level, seed=seed,
-            arguments=arguments,
-        )  # fmt: skip
+            opened, look, rows, causes, words, asked, missing=missing, arguments=arguments
+        )
     return Watch(rows=rows, document=document)
 
 
@@ -386,9 +386,10 @@ def _asked(
     asked["limits"] = plain if told else kept.get("limits", [])
     asked["charter"] = charter.plain() if charter is not None else kept.get("charter")
     asked["measures"] = list(measures) if measures is not None else kept.get("measures", [])
-    for name in ("mature", "horizon", "between", "as_of", "mark", "threshold"):
-        asked[name] = single[name] if single[name] is not None else kept.get(name)
-    asked["level"], asked["seed"] = single["level"], single["seed"]
+    usual = {"level": 0.95, "seed": 0}
+    for name in ("mature", "horizon", "between", "as_of", "mark", "threshold", "level", "seed"):
+        said = single[name] if single[name] is not None else kept.get(name)
+        asked[name] = usual.get(name) if said is None else said
     return json.loads(json.dumps(asked, default=str))  # type: ignore[no-any-return]
 
 
@@ -441,24 +442,10 @@ def _document(
     asked: Mapping[str, Any],
     *,
     missing: int,
-    level: float,
-    seed: int,
     arguments: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """The look as one plain document."""
     results = list(rows)
-    alarms = []
-    for alarm in look.alarms:
-        mine = [c for c in causes if c["alarm"] == alarm.stored.id]
-        said = {
-            "headline": alarm_headline(alarm, look, words),
-            "detail": alarm_detail(alarm, look, mine, words),
-            "next": what_to_do(alarm, look, str(store.path)) if alarm.stored.open else None,
-        }
-        alarms.append(
-            {"id": alarm.stored.id, **current(alarm, look), **said, "by": alarm.stored.who,
-             "why": alarm.stored.why, "at": alarm.stored.at}
-        )  # fmt: skip
     notes = [*look.notes, *unknowns(look, _question(asked))]
     if missing:
         notes.append(
@@ -475,7 +462,7 @@ def _document(
         "schema": SCHEMA,
         "made": {
             "at": datetime.now(UTC).isoformat(timespec="seconds"), "version": __version__,
-            "level": level, "seed": seed, "arguments": dict(arguments or {}),
+            "level": asked["level"], "seed": asked["seed"], "arguments": dict(arguments or {}),
         },
         "data": {
             "store": str(store.path), **{k: v for k, v in store.about.items() if k != "schema"},
@@ -485,7 +472,7 @@ def _document(
         "settings": {k: v for k, v in asked.items() if k not in ("charter", "mark", "threshold")},
         "periods": _periods(look),
         "results": results,
-        "alarms": alarms,
+        "alarms": _spoken(store, look, causes, words),
         "causes": causes,
         "movements": movements(causes, words),
         "series": shown_series(look),
@@ -497,6 +484,37 @@ def _document(
         "verdict": look.verdict,
         "exceeds": look.exceeds,
     }  # fmt: skip
+
+
+def spoken_alarms(store: Store) -> tuple[list[dict[str, Any]], Mapping[str, Any] | None]:
+    """Every alarm of a store in words, as it looks now, and the charter; nothing is written."""
+    asked = store.settings
+    if not asked:
+        return [], None
+    question = _question(asked)
+    look = look_at(store, question, keep=False)
+    words = _words(look, result_rows(look, question.settings), asked)
+    causes = explain(store, look, words, seed=question.settings.seed)
+    return _spoken(store, look, causes, words), asked["charter"]
+
+
+def _spoken(
+    store: Store, look: Look, causes: Sequence[Mapping[str, Any]], words: Words
+) -> list[dict[str, Any]]:
+    """Every alarm as plain values and in words: what it says, what moved it, what to do."""
+    found = []
+    for alarm in look.alarms:
+        mine = [dict(c) for c in causes if c["alarm"] == alarm.stored.id]
+        said = {
+            "headline": alarm_headline(alarm, look, words),
+            "detail": alarm_detail(alarm, look, mine, words),
+            "next": what_to_do(alarm, look, str(store.path)) if alarm.stored.open else None,
+        }
+        found.append(
+            {"id": alarm.stored.id, **current(alarm, look), **said, "by": alarm.stored.who,
+             "why": alarm.stored.why, "at": alarm.stored.at}
+        )  # fmt: skip
+    return found
 
 
 def _periods(look: Look) -> list[dict[str, Any]]:

@@ -26,6 +26,7 @@ from evenhand.watching.verdicts import (
     LineBook,
     Numbers,
     Settings,
+    drawn_share,
     judge_stream,
     least_line,
     rate_numbers,
@@ -96,10 +97,12 @@ def near_alarm(
     near = {name: np.zeros(len(tasks), dtype=bool) for name in (CHANGE, LIMIT)}
     with np.errstate(all="ignore"):
         for look in range(max(since - start, BURN_IN), looks):
-            share = spent(look + 1, alpha, horizon)
+            drawn = drawn_share(alpha, settings.series_of(look + 1))
+            share = np.full(tau.size, spent(look + 1, drawn, horizon))
             size, error = _since(weighted, total, look, first=BURN_IN, before=True)
             evidence = _summed(log_evidence(size, error, tau=tau[:, None]))
-            near[CHANGE] |= evidence > least_line(error, tau, np.full(tau.size, share)) - SLACK
+            least = least_line(error, tau, share) + np.log(drawn / alpha)
+            near[CHANGE] |= evidence > least - SLACK
             size, error = _since(weighted, total, look, first=0, before=False)
             low, high = bands[:, :1], bands[:, 1:]
             single = log_evidence_outside(size, error, low=low, high=high, tau=tau[:, None])

@@ -1,10 +1,12 @@
 """What a look says: the alarm that leads, why it moved, what to do and what cannot be told."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evenhand.findings.find import LAYER
 from evenhand.findings.limits import CANNOT_TELL, NOT_ASSESSED, OUTSIDE
 from evenhand.findings.sentences.rows import say_row
+from evenhand.findings.sentences.steps import whose_words
 from evenhand.findings.sentences.verdict import TAGS
 from evenhand.findings.sentences.words import Words
 from evenhand.lenses.measures import CATALOGUE
@@ -142,6 +144,12 @@ def what_to_do(alarm: OpenAlarm, look: Look, store: str) -> str:
         f"Look at what changed in {onset.dated}; answer with: evenhand alarms {store} "
         f"--acknowledge {alarm.stored.id} --by … --why …"
     )
+
+
+def owner_words(charter: Mapping[str, Any] | None) -> str:
+    """Whose an open alarm is: the charter's owner, or else who is to be asked."""
+    layers = (charter or {}).get("layers") or {}
+    return whose_words(LAYER, (layers.get(LAYER) or {}).get("owner"))
 
 
 def current(alarm: OpenAlarm, look: Look) -> dict[str, Any]:

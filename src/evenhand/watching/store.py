@@ -493,9 +493,10 @@ class Store:
         )
 
     def export(self, folder: str | Path, *, kind: str = "tables of stores") -> list[str]:
-        """Every table but the tally sets themselves as Parquet, one file each."""
+        """Every table as Parquet, one file each; of tallies every cell, with its period's id."""
         import polars as pl
 
+        from evenhand.decisions.tallies.archive import cells_frame
         from evenhand.files.folders import new_folder
 
         made = []
@@ -508,6 +509,9 @@ class Store:
                 )
                 made.append(f"{table}.parquet")
                 frame.write_parquet(place / made[-1])
+            held = ((stored.id, self.tallies(stored)) for stored in self.periods())
+            made.append("tallies.parquet")
+            cells_frame(held).write_parquet(place / made[-1])
         return made
 
 

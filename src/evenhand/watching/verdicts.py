@@ -70,6 +70,10 @@ class Settings:
         """The horizon, while it is not over."""
         return self.horizon if self.horizon and looks <= self.horizon else None
 
+    def series_of(self, looks: int) -> int:
+        """How many null series a line over so many looks is drawn from."""
+        return self.series if looks <= MOST_LOOKS else FEWER_SERIES
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbers:
@@ -475,13 +479,9 @@ class LineQuestion:
     horizon: int | None
     settings: Settings
 
-    def series(self, periods: int) -> int:
-        """How many null series a line over so many periods is drawn from."""
-        return self.settings.series if periods <= MOST_LOOKS else FEWER_SERIES
-
-    def drawn(self, periods: int) -> float:
+    def drawn(self, looks: int) -> float:
         """The share that a line is drawn for: the one asked for, or the least that shows."""
-        return drawn_share(self.alpha, self.series(periods))
+        return drawn_share(self.alpha, self.settings.series_of(looks))
 
     def least(self, errors: FloatArray, looks: NDArray[np.intp]) -> FloatArray:
         """What no line can lie below at looks counted from 1; `errors` are by (look, onset)."""
@@ -517,7 +517,7 @@ class LineBook:
         """
         whole = asked.stream.counts.shape[1] - asked.start
         end = whole - whole % ROUGH_EVERY if whole > MOST_LOOKS else whole
-        series = min(asked.series(whole), ROUGH_SERIES)
+        series = min(asked.settings.series_of(whole), ROUGH_SERIES)
         drawn = drawn_share(asked.alpha, series)
         heights = self._height(asked, 0, end, series, drawn)
         later = np.full(whole - end, heights[-1] - 2 * SLACK)
@@ -526,7 +526,7 @@ class LineBook:
     def line(self, asked: LineQuestion, place: int, end: int) -> FloatArray:
         """The line for a noise up to a look, its height on the scale of log evidence."""
         drawn = asked.drawn(end)
-        heights = self._height(asked, place, end, asked.series(end), drawn)
+        heights = self._height(asked, place, end, asked.settings.series_of(end), drawn)
         return heights + log(drawn / asked.alpha)
 
     def _height(

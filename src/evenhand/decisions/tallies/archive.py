@@ -1,7 +1,7 @@
 """The file of a tally set: a zip of `set.json` and one Parquet table for each tally."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from io import BytesIO
 from typing import Any
@@ -188,7 +188,20 @@ def _roles(named: Mapping[str, Any]) -> Roles:
     return Roles(**named)
 
 
-def _parquet(tally: Tally) -> bytes:
+def cells_frame(sets: Iterable[tuple[int, Tallies]]) -> pl.DataFrame:
+    """Every cell of every period's tallies: which table it is of, its keys and its sums."""
+    parts = [pl.DataFrame(schema={"period": pl.Int64, "table": pl.String})]
+    for period, held in sets:
+        for name, tally in {**held.tables, **held.finished}.items():
+            of = pl.lit(period).cast(pl.Int64).alias("period"), pl.lit(name).alias("table")
+            # A key that is a number in one period may be a word in another.
+            keys = pl.col("^key:.*$").cast(pl.String)
+            sums = pl.col("^sum:.*$").cast(pl.Float64)
+            parts.append(_frame(tally).select(*of, keys, sums))
+    return pl.concat(parts, how="diagonal")
+
+
+def _frame(tally: Tally) -> pl.DataFrame:
     """A tally as columns of key values and of sums; a missing value is null."""
     columns: dict[str, pl.Series] = {}
     for key, labels in tally.labels.items():
@@ -199,8 +212,12 @@ def _parquet(tally: Tally) -> bytes:
             np.where(tally.codes[key] < 0, len(labels), tally.codes[key])
         )
     columns |= {f"sum:{name}": pl.Series(values) for name, values in tally.sums.items()}
+    return pl.DataFrame(columns)
+
+
+def _parquet(tally: Tally) -> bytes:
     content = BytesIO()
-    pl.DataFrame(columns).write_parquet(content, compression="zstd")
+    _frame(tally).write_parquet(content, compression="zstd")
     return content.getvalue()
 
 
