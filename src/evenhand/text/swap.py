@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import DataError, UsageError
 from evenhand.text.compiled import Tagger, compiled
-from evenhand.text.lexicon import Lexicon, load_lexicon
+from evenhand.text.lexicon import Lexicon, load_lexicon, shipped_lexicons
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,4 +155,17 @@ def swap_texts(
 
 
 def _loaded(lexicon: Lexicon | str) -> Lexicon:
-    return lexicon if isinstance(lexicon, Lexicon) else load_lexicon(lexicon)
+    if isinstance(lexicon, Lexicon):
+        return lexicon
+    return _shipped(lexicon) if lexicon in _shipped_names() else load_lexicon(lexicon)
+
+
+@cache
+def _shipped_names() -> frozenset[str]:
+    return frozenset(shipped_lexicons())
+
+
+@cache
+def _shipped(name: str) -> Lexicon:
+    """A shipped lexicon, read once: reading it takes as long as swapping a hundred texts."""
+    return load_lexicon(name)
