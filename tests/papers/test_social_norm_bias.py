@@ -104,7 +104,12 @@ def test_cuts_by_group_are_exact_where_they_are_fitted_and_change_no_rank(paper)
         assert table.cell("held-out gap", model, "post").value > 0
     points = {point["name"]: point["y"] for point in paper.part("figure1").charts[0]["points"]}
     assert points
-    assert all(-1 <= r <= 1 for r in points.values())
+    for name in ("figure1", "figure2", "figure5"):
+        figure = paper.part(name)
+        assert figure.columns[-4:] == ("r_c", "low", "high", "n")
+        for *_, r, low, high, n in figure.rows:
+            assert -1 <= low <= r <= high <= 1
+            assert n >= 3
 
 
 def test_what_did_not_run_says_why(paper):

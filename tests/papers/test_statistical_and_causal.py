@@ -219,8 +219,10 @@ def test_six_occupations_have_opposite_signs_in_the_papers_figure(paper):
     assert "Printed: 6 of 28 occupations have opposite signs." in figure.read
     assert len(figure.charts) == 2  # ours, and the paper's
     assert figure.rows
-    for _, title, _, _, *printed in figure.rows:
-        assert printed == [sg[title], cg[title]]
+    for row in figure.rows:
+        held = dict(zip(figure.columns, row, strict=True))
+        title = held["occupation"]
+        assert [held["SG printed"], held["CG printed"]] == [sg[title], cg[title]]
 
 
 def test_figures_stand_for_the_model_that_the_paper_shows(paper):
@@ -236,6 +238,18 @@ def test_figures_stand_for_the_model_that_the_paper_shows(paper):
     assert printed == {None}  # BERT's points are not known
     values = {(r[1], r[2], r[3]): r[-1] for r in paper.part("figure5").rows}
     assert values["SG", "RW", "surgeon"] == printed_gaps("figure5", "RW", "SG")["surgeon"]
+
+
+@pytest.mark.parametrize("name", ["figure1", "figure2", "figure5", "figure8", "figure9",
+                                  "figure10", "figure11"])  # fmt: skip
+def test_every_number_of_a_figure_has_an_interval_and_n(paper, name):
+    figure = paper.part(name)
+    for row in figure.rows:
+        held = dict(zip(figure.columns, row, strict=True))
+        for value in ("SG", "CG") if "SG low" in held else ("value",):
+            before = "" if value == "value" else f"{value} "
+            assert held[f"{before}low"] <= held[value] <= held[f"{before}high"]
+            assert held[f"{before}n"] > 0
 
 
 def test_one_sided_weights_stand_beside_the_notebooks(paper):

@@ -62,15 +62,15 @@ class Measurement:
         value, low, high, n, p = (float(held[k][0]) for k in ("value", "low", "high", "n", "p"))
         if not np.isfinite(value):
             return Cell(reason=str(held["undefined"][0]))
-        ends: dict[str, Any] = {"low": low, "high": high} if np.isfinite([low, high]).all() else {}
-        return Cell(value=value, n=int(n) if np.isfinite(n) else None, stars=stars(p), **ends)
+        size = int(n) if np.isfinite(n) else None
+        return Cell(value=value, n=size, stars=stars(p), **_ends(low, high))
 
     def by_class(self, measure: str, **keys: Any) -> dict[str, Cell]:
         """The rows of a measure by class."""
         where = {"group": FOCAL, "stratum": None, "measure": measure} | keys
         held = self.rows.where(**where)
         return {
-            str(name): Cell(value=float(v), low=float(low), high=float(high), n=int(n))
+            str(name): Cell(value=float(v), n=int(n), **_ends(low, high))
             for name, v, low, high, n in zip(
                 *(held[k] for k in ("class", "value", "low", "high", "n")), strict=True
             )
@@ -101,12 +101,28 @@ class Runs:
             return Cell(reason="not run", **printed)
         return mean_cell(held, **printed)
 
+    def by_class(
+        self, representation: str, remedy: str, measure: str, **keys: Any
+    ) -> dict[str, Cell]:
+        """A measure by class, each its mean over the seeds that have it."""
+        held: dict[str, list[Cell]] = {}
+        for found in self.of(representation, remedy):
+            for title, cell in found.by_class(measure, **keys).items():
+                held.setdefault(title, []).append(cell)
+        return {title: mean_cell(cells) for title, cells in held.items()}
+
     def notes(self) -> list[str]:
         """Why something was not run, each reason once."""
         why: dict[str, list[str]] = {}
         for (representation, remedy), reason in self.reasons.items():
             why.setdefault(reason, []).append(f"{remedy} on {representation}")
         return [f"Not run: {', '.join(names)}. {reason}" for reason, names in why.items()]
+
+
+def _ends(low: float, high: float) -> dict[str, Any]:
+    """Both ends of an interval, or none."""
+    known = bool(np.isfinite([low, high]).all())
+    return {"low": float(low), "high": float(high)} if known else {}
 
 
 def stars(p: float) -> str:

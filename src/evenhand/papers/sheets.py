@@ -29,6 +29,9 @@ KEY = (
 )
 
 
+INTERVAL = ("low", "high", "n")  # what stands beside a value among the numbers of a figure
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
     """One number of a table: ours with its interval and n, and what the paper prints there.
@@ -65,6 +68,15 @@ class Cell:
         if self.low is not None and self.high is not None:
             text += f" [{_signed(self.low, digits)}, {_signed(self.high, digits)}]"
         return text
+
+    def numbers(self) -> list[float | int | None]:
+        """Value, both ends of its interval and n, as the numbers of a figure have them.
+
+        Examples:
+            >>> Cell(value=0.4, low=0.3, high=0.5, n=20).numbers()
+            [0.4, 0.3, 0.5, 20]
+        """
+        return [self.value, self.low, self.high, self.n]
 
     def printed_text(self, digits: int) -> str:
         """What the paper prints, in its own form."""

@@ -23,7 +23,7 @@ from evenhand.papers.norm_words import (
     word_scatter,
 )
 from evenhand.papers.runs import FOCAL, REFERENCE, Measurement, Runs, Z, mean_cell, stars
-from evenhand.papers.sheets import Absent, Cell, Figure, PaperTable, Part
+from evenhand.papers.sheets import INTERVAL, Absent, Cell, Figure, PaperTable, Part
 from evenhand.remedies.ledger.texts import LedgerTexts, name_vectors
 from evenhand.simulate.biographies import Occupation, biographies
 from evenhand.simulate.biography_words import CLASS_WORDS
@@ -299,20 +299,14 @@ def share_scatter(
     charts, rows, told = [], [], []
     for model, approach in keys:
         where, remedy = str(place[model]), APPROACHES[approach]
-        held: dict[str, list[tuple[float, float]]] = {}
-        for found in runs.of(where, remedy):
-            share = found.by_class("group_share")
-            for title, cell in found.by_class(f"norm_correlation{end}", norm=FOCAL).items():
-                if title in share:
-                    held.setdefault(title, []).append(
-                        (float(share[title].value or 0), float(cell.value or 0))
-                    )
+        shares = runs.by_class(where, remedy, "group_share")
+        found = runs.by_class(where, remedy, f"norm_correlation{end}", norm=FOCAL)
         points = []
-        for title, pairs in sorted(held.items()):
-            p, r = np.mean(pairs, axis=0)
-            points.append({"x": float(p), "y": float(r), "name": title,
-                           "tip": f"{title}: p {p:.2f}, r {r:.2f}"})  # fmt: skip
-            rows.append([model, approach, title, float(p), float(r)])
+        for title in sorted(set(found) & set(shares)):
+            share, r = shares[title].value, found[title]
+            points.append({"x": share, "y": r.value, "name": title,
+                           "tip": f"{title}: p {share:.2f}, r {r.text(2)}, n {r.n}"})  # fmt: skip
+            rows.append([model, approach, title, share, *r.numbers()])
         if not points:
             continue
         rho = runs.cell(where, remedy, _bias(f"norm_bias{end}"))
@@ -327,7 +321,7 @@ def share_scatter(
         title=f"Correlation of score and norm within women of an occupation, {what}against their "
         "share",
         charts=charts,
-        columns=("representation", "approach", "occupation", "p_c", "r_c"),
+        columns=("representation", "approach", "occupation", "p_c", "r_c", *INTERVAL),
         rows=rows,
         read=f"One point an occupation. {'; '.join(told)}.",
     )

@@ -31,7 +31,7 @@ from evenhand.papers.gap_tables import (
 )
 from evenhand.papers.printed import interval_words, printed_gaps, rank_words
 from evenhand.papers.runs import FOCAL, REFERENCE, Runs
-from evenhand.papers.sheets import Figure, Part
+from evenhand.papers.sheets import INTERVAL, Cell, Figure, Part
 from evenhand.remedies.ledger.task import Task
 from evenhand.report.palette import SERIES, SERIES_SHAPES
 from evenhand.stats.ranks import spearman
@@ -57,6 +57,10 @@ FIGURE_12 = {
     },
 }
 GAPS_OF = {"SG": "", "CG": "counterfactual_"}
+BOTH_GAPS = (
+    *(name for gap in GAPS_OF for name in (gap, *(f"{gap} {each}" for each in INTERVAL))),
+    *(f"{gap} printed" for gap in GAPS_OF),
+)
 
 
 def wanted(main: str, other: str) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
@@ -121,13 +125,13 @@ def method_scatter(runs: Runs, representation: str) -> Figure:
                            "tip": f"{method}: SG {sg.value:.2f}, CG {cg.value:.2f}"})  # fmt: skip
         points.append({"x": printed[0], "y": printed[1], "name": f"{method}", "kind": "printed",
                        "tip": f"{method}, printed: SG {printed[0]}, CG {printed[1]}"})  # fmt: skip
-        rows.append([method, sg.value, cg.value, *printed])
+        rows.append([method, *sg.numbers(), *cg.numbers(), *printed])
     return Figure(
         name="figure1",
         title="Statistical against counterfactual gap of positive predictions × 100, by method",
         charts=[{"kind": "scatter", "points": points, "kinds": kinds, "x_axis": "SG PPR × 100",
                  "y_axis": "CG PPR × 100", "x_zero": 0, "y_zero": 0, "named": 16}],
-        columns=("method", "SG", "CG", "SG printed", "CG printed"),
+        columns=("method", *BOTH_GAPS),
         rows=rows,
         read="A method does well on both where it lies near the crossing of the lines.",
         legend=["circles: ours", "squares: printed, on other data and another model"],
@@ -142,14 +146,16 @@ def class_scatter(name: str, runs: Runs, places: Mapping[str, str], measure: str
     charts, rows, told = [], [], []
     published = [printed_gaps(name, "Normal", gap) for gap in GAPS_OF]
     for model, where in places.items():
-        ours = [
-            _class_means(runs, where, "baseline", f"{kind}{measure}") for kind in GAPS_OF.values()
+        cells = [
+            class_gaps(runs, where, "baseline", f"{kind}{measure}") for kind in GAPS_OF.values()
         ]
+        ours = [_values(held) for held in cells]
         told.append(f"{where}: {_opposite(*ours)}")
         charts.append(_opposed(*ours, words=f"{where} in the place of {model}"))
         for title in sorted(set(ours[0]) & set(ours[1])):
             printed = [held.get(title) for held in published] if model == "ALBERT" else [None, None]
-            rows.append([where, title, ours[0][title], ours[1][title], *printed])
+            numbers = [number for held in cells for number in held[title].numbers()]
+            rows.append([where, title, *numbers, *printed])
         if published[0] and model == "ALBERT":
             told.append(f"Printed: {_opposite(*published)}")
             told += [
@@ -162,7 +168,7 @@ def class_scatter(name: str, runs: Runs, places: Mapping[str, str], measure: str
         name=name,
         title=f"Statistical against counterfactual {rate} positive gap × 100 of every occupation",
         charts=charts,
-        columns=("representation", "occupation", "SG", "CG", "SG printed", "CG printed"),
+        columns=("representation", "occupation", *BOTH_GAPS),
         rows=rows,
         read=f"On the dashed line both gaps are alike. {' '.join(told)}",
         legend=["same sign", "opposite"],
@@ -192,14 +198,14 @@ def _opposite(sg: Mapping[str, float], cg: Mapping[str, float]) -> str:
     return f"{found} of {len(titles)} occupations have opposite signs."
 
 
-def _class_means(runs: Runs, representation: str, remedy: str, measure: str) -> dict[str, float]:
+def class_gaps(runs: Runs, representation: str, remedy: str, measure: str) -> dict[str, Cell]:
     """Gaps × 100 by occupation, means over the seeds that have them."""
-    held: dict[str, list[float]] = {}
-    for found in runs.of(representation, remedy):
-        for title, cell in found.by_class(measure).items():
-            if cell.value is not None:
-                held.setdefault(title, []).append(SCALE * cell.value)
-    return {title: float(np.mean(values)) for title, values in held.items()}
+    held = runs.by_class(representation, remedy, measure)
+    return {title: hundred(cell) for title, cell in held.items()}
+
+
+def _values(cells: Mapping[str, Cell]) -> dict[str, float]:
+    return {title: cell.value for title, cell in cells.items() if cell.value is not None}
 
 
 def strip_figure(name: str, runs: Runs, places: Mapping[str, str], measure: str) -> Figure:
@@ -209,16 +215,16 @@ def strip_figure(name: str, runs: Runs, places: Mapping[str, str], measure: str)
         for gap, kind in GAPS_OF.items():
             ours, printed = [], []
             for method, remedy in BIOGRAPHIES.items():
-                held = _class_means(runs, where, remedy, f"{kind}{measure}")
+                held = class_gaps(runs, where, remedy, f"{kind}{measure}")
                 theirs = printed_gaps(name, method, gap) if model == "ALBERT" else {}
-                ours += _ticks(method, held)
+                ours += _ticks(method, _values(held))
                 printed += _ticks(method, theirs)
                 rows += [
-                    [where, gap, method, title, value, theirs.get(title)]
-                    for title, value in held.items()
+                    [where, gap, method, title, *cell.numbers(), theirs.get(title)]
+                    for title, cell in held.items()
                 ]
                 if method == "Normal" and theirs:
-                    told.append(f"{gap} of Normal: {rank_words(held, theirs)}.")
+                    told.append(f"{gap} of Normal: {rank_words(_values(held), theirs)}.")
             words = f"{gap} × 100, {where} in the place of {model}"
             charts.append({"kind": "strips", "rows": ours, "followed": [], "axis": words})
             if printed:
@@ -230,7 +236,10 @@ def strip_figure(name: str, runs: Runs, places: Mapping[str, str], measure: str)
         name=name,
         title=f"{rate.capitalize()} positive gaps × 100 of every occupation by method",
         charts=charts,
-        columns=("representation", "gap", "method", "occupation", "value", "printed"),
+        columns=(
+            *("representation", "gap", "method", "occupation", "value"),
+            *(*INTERVAL, "printed"),
+        ),
         rows=rows,
         read=f"One line an occupation, statistical and counterfactual gaps.{against}",
     )
@@ -279,12 +288,12 @@ def share_figure(runs: Runs, representation: str) -> Figure:
         kinds = {m: (SERIES[k], SERIES_SHAPES[k]) for k, m in enumerate(methods)}
         for method in methods:
             name = f"{kind}true_positive_rate_gap"
-            gaps = _class_means(runs, representation, BIOGRAPHIES[method], name)
-            for title, value in gaps.items():
-                points.append({"x": share[title], "y": value, "kind": method,
-                               "tip": f"{title}, {method}: {value:.2f}"})  # fmt: skip
-                table.append([words, method, title, share[title], value])
-            told.append(f"{words} {method} {_rank_correlation(share, gaps)}")
+            gaps = class_gaps(runs, representation, BIOGRAPHIES[method], name)
+            for title, cell in gaps.items():
+                points.append({"x": share[title], "y": cell.value, "kind": method,
+                               "tip": f"{title}, {method}: {cell.text(2)}"})  # fmt: skip
+                table.append([words, method, title, share[title], *cell.numbers()])
+            told.append(f"{words} {method} {_rank_correlation(share, _values(gaps))}")
         axes = {"x_axis": "share of women in training", "y_axis": f"{words} TPR × 100"}
         chart = {"kind": "scatter", "points": points, "kinds": kinds, "y_zero": 0, "named": 0}
         charts.append(chart | axes)
@@ -292,7 +301,7 @@ def share_figure(runs: Runs, representation: str) -> Figure:
         name="figure11",
         title="True positive gap against the share of women in training",
         charts=charts,
-        columns=("gap", "method", "occupation", "share of women", "value"),
+        columns=("gap", "method", "occupation", "share of women", "value", *INTERVAL),
         rows=table,
         read=f"Rank correlations with the share: {'; '.join(told)}.",
         legend=["Normal", "RW", "CDA"],
