@@ -310,5 +310,9 @@ def test_the_page_is_written(paper, tmp_path):
     where = paper.write(tmp_path)
     page = (where / "index.html").read_text()
     assert "−2.79±0.28" in page
+    cell = paper.table("table1").cell("SG PPR", "Normal")
+    assert f"] n {cell.n}</small>" in page
+    titles = [part.title for part in paper.parts]
+    assert len(set(titles)) == len(titles)  # figures of one kind say whose they are
     assert (where / "figure3.svg").read_text().startswith("<svg")
     assert (where / "figure3.pdf").read_bytes().startswith(b"%PDF")

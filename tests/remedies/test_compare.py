@@ -572,6 +572,17 @@ def test_the_recommendation_names_what_it_lowers_costs_and_gives_up():
         "norm slopes of 'female' and 'male'. Residualise would lower the norm slope of 'female', "
         "for 0.8 points of accuracy."
     )
+    # What it raises, or may have raised by half, is said with its numbers.
+    up = trained("augment", gap=0.06, swap=-0.05, slope=-0.6, accuracy=0.001)
+    assert "It raises true positive gaps from 10.0 to 16.0 points." in recommend([up], **asked)
+    up["measures"]["true_positive_rate_gap_rms"]["all"]["difference_sd"] = 0.2
+    assert (
+        "With it true positive gaps went from 10.0 to 16.0 points, which may be chance. It does "
+        "not lower the norm slope of 'male'."
+    ) in recommend([up], **asked)
+    assert "True positive gaps went from 10.0 to 16.0 points, which may be chance." in (
+        remedy_sentence(up, groups=["female", "male"])
+    )
     # What costs more than the budget is no candidate; with a larger one it lowers most.
     assert recommend([both, dear], **asked | {"budget": 0.03}).startswith("Start from adversarial")
     assert recommend([norms], **asked).startswith(

@@ -30,6 +30,7 @@ from evenhand.report.page import as_page, summarise
 from evenhand.report.sections.remedy_contrast import detail_tables
 from evenhand.simulate.biographies import biographies, occupations
 from evenhand.stats.ranks import permutation_p
+from evenhand.stats.rates import rate
 from evenhand.stats.trend import rank_trend
 
 TITLES = ("nurse", "surgeon", "professor", "teacher", "software_engineer", "journalist")
@@ -101,7 +102,6 @@ def test_norm_bias_has_an_interval_and_p_over_runs(several):
             assert held["value_low"] < held["value"] < held["value_high"]
             assert 0 < held["p"] <= 1
             assert held["n"] == len(TITLES)
-    assert cell(several, "baseline", "accuracy")["value_low"] is None
     assert "Norm bias ρ: 'female' +" in several.row("baseline")["sentence"]
     assert "without task words" in several.row("baseline")["sentence"]
 
@@ -228,6 +228,39 @@ def test_the_reference_and_the_positive_class_can_be_named(two):
         compare(bios(100), **COLUMNS, positive="nurse")
 
 
+def test_values_have_the_lenses_interval_wider_by_what_runs_differ_by(two):
+    """One run: the interval of the lens itself; two: their mean ends and the error of the mean."""
+    frame = bios(900, ("nurse", "surgeon"), leak="class_words")
+    asked = {**COLUMNS, "remedies": ["oversample"], "texts": BOW, "seeds": 1, "reference": "male"}
+    one = compare(frame, **asked)
+    found = cell(one, "baseline", "true_positive_rate_gap", "female")
+    with_level = compare(frame, **asked, level=0.8)
+    narrow = cell(with_level, "baseline", "true_positive_rate_gap", "female")
+    assert narrow["value"] == found["value"]
+    assert found["value_low"] < narrow["value_low"] < narrow["value_high"] < found["value_high"]
+    size = cell(one, "baseline", "accuracy")
+    assert size["n"] == one.document["data"]["test_rows"]
+    hits = round(size["value"] * size["n"])
+    expected = rate(hits, size["n"])
+    assert (size["value_low"], size["value_high"]) == (expected.low, expected.high)
+    for name in (*SIGNED, *(f"counterfactual_{n}" for n in SIGNED)):
+        held = cell(two, "augment", name, "female")
+        assert held["value_low"] <= held["value"] <= held["value_high"], name
+        assert held["n"] > 0
+    flips = cell(two, "baseline", "flip_rate")
+    assert 0 <= flips["value_low"] <= flips["value"] <= flips["value_high"] <= 1
+
+
+def test_a_kept_part_is_measured_again_at_another_level(tmp_path, monkeypatch):
+    frame = bios(400, ("nurse", "surgeon"))
+    asked = {**COLUMNS, "remedies": ["oversample"], "texts": BOW, "seeds": 1, "out": tmp_path / "l"}
+    first = compare(frame, **asked)
+    monkeypatch.setattr("evenhand.remedies.ledger.task.Task.classifier", None)  # nothing is trained
+    again = compare(frame, **asked, level=0.5)
+    wide, narrow = (cell(each, "oversample", "accuracy") for each in (first, again))
+    assert wide["value_low"] < narrow["value_low"] < narrow["value_high"] < wide["value_high"]
+
+
 def test_many_classes_have_no_sign(several):
     held = cell(several, "baseline", "selection_rate_gap", "female")
     assert held["undefined"] == "gaps have one sign for two classes alone"
@@ -277,7 +310,7 @@ def test_details_are_tables_of_the_same_numbers(several, two):
     gap = cell(two, "augment", "counterfactual_true_positive_rate_gap", "female")["value"]
     row = next(row for row in signed.rows if row[0] == "augment")
     assert row[1:2] == ["female"]
-    assert row[5] == f"{100 * gap:+.1f}".replace("-", "−")
+    assert row[5].startswith(f"{100 * gap:+.1f} [".replace("-", "−"))
 
 
 def told(value, difference, *, sd=None, seeds=3, **more):

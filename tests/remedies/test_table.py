@@ -112,3 +112,21 @@ def test_tables_that_cannot_be_used(tmp_path):
         remedy_table({**ROWS, "weight": [1.0] * 9}, **given)
     with pytest.raises(DataError, match=r"has no row with a text, a truth and a group\.$"):
         remedy_table({**ROWS, "job": [None] * 9}, **given)
+
+
+@pytest.mark.parametrize("remedy", ["undersample", "alpha_weights"])
+def test_a_rare_group_that_takes_away_the_rows_of_all_others_is_named(tmp_path, remedy):
+    """Ten nurses and ten pilots of either gender, and one nonbinary nurse and pilot."""
+    groups = ["female"] * 10 + ["male"] * 10 + ["nonbinary"]
+    rows = {
+        "text": [f"She or he wrote {k}." for k in range(42)],
+        "title": ["nurse"] * 21 + ["pilot"] * 21,
+        "gender": groups * 2,
+    }
+    names = {"text": "text", "truth": "title", "group": "gender"}
+    report = remedy_table(rows, remedy=remedy, **names, out=tmp_path / "out.csv")
+    told = (
+        "Each class is brought down to its smallest group: 6 of 42 rows' worth is left, and 40 "
+        "would be without nonbinary (2 rows)."
+    )
+    assert told in report.notes

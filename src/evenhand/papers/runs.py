@@ -17,6 +17,7 @@ from evenhand.lenses.rows import Options, Rows
 from evenhand.lenses.statistical import lens as statistical
 from evenhand.papers.sheets import Cell
 from evenhand.remedies.ledger.compare import lacking, trained_together
+from evenhand.remedies.ledger.intervals import interval_over_runs
 from evenhand.remedies.ledger.measures import Outcome, decided_rows, outcome
 from evenhand.remedies.ledger.registry import REMEDIES
 from evenhand.remedies.ledger.task import Fitted, LedgerSettings, Task
@@ -152,15 +153,7 @@ def mean_cell(cells: Sequence[Cell], **printed: Any) -> Cell:
     ends: dict[str, Any] = {}
     pairs = [(c.low, c.high) for c in known if c.low is not None and c.high is not None]
     if len(pairs) == len(known):
-        low, high = np.mean(pairs, axis=0)
-        # What a mean over so many seeds still moves by, beside what the test rows do.
-        more = 0.0 if spread is None else Z * spread / np.sqrt(len(known))
-        ends["low"] = value - float(np.hypot(value - low, more))
-        ends["high"] = value + float(np.hypot(high - value, more))
-        # A size stays at 0 or above, a correlation within its range.
-        floor = 0.0 if low >= 0 else -1.0 if low >= -1 else -np.inf
-        ends["low"] = max(floor, ends["low"])
-        ends["high"] = min(1.0 if high <= 1 else np.inf, ends["high"])
+        ends["low"], ends["high"] = interval_over_runs(values, np.array(pairs))
     marks = sorted(cell.stars for cell in known)
     return Cell(
         value=value,

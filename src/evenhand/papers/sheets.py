@@ -24,8 +24,8 @@ OTHER_DATA = (
     "The data are not the paper's, so only signs and order are compared with what it prints."
 )
 KEY = (
-    "Under a number of ours stand its 95 % interval and what the paper prints in its place; ± is "
-    "the standard deviation over training sets."
+    "Under a number of ours stand its 95 % interval, its n and what the paper prints in its "
+    "place; ± is the standard deviation over training sets."
 )
 
 
@@ -363,8 +363,10 @@ def _table_html(table: PaperTable) -> str:
 def _cell_html(cell: Cell, digits: int) -> str:
     value, bracket, interval = cell.text(digits).partition(" [")
     lines = [escape(value)]
-    if bracket:
-        lines.append(f"<small>[{escape(interval)}</small>")
+    size = "" if cell.n is None or cell.value is None else f"n {cell.n:,}"
+    if bracket or size:
+        ends = f"[{interval}" if bracket else ""
+        lines.append(f"<small>{escape(' '.join(filter(None, (ends, size))))}</small>")
     if cell.printed is not None:
         lines.append(f"<small>printed {escape(cell.printed_text(digits))}</small>")
     return f"<td>{''.join(lines)}</td>"

@@ -34,6 +34,7 @@ from evenhand.papers.runs import FOCAL, REFERENCE, Runs
 from evenhand.papers.sheets import INTERVAL, Cell, Figure, Part
 from evenhand.remedies.ledger.task import Task
 from evenhand.report.palette import SERIES, SERIES_SHAPES
+from evenhand.speech import listed
 from evenhand.stats.ranks import spearman
 
 TITLE = "Addressing Both Statistical and Causal Gender Fairness in NLP Models"
@@ -166,13 +167,19 @@ def class_scatter(name: str, runs: Runs, places: Mapping[str, str], measure: str
     rate = "true" if measure.startswith("true") else "false"
     return Figure(
         name=name,
-        title=f"Statistical against counterfactual {rate} positive gap × 100 of every occupation",
+        title=f"Statistical against counterfactual {rate} positive gap × 100 of every occupation, "
+        f"{_in_place(places)}",
         charts=charts,
         columns=("representation", "occupation", *BOTH_GAPS),
         rows=rows,
         read=f"On the dashed line both gaps are alike. {' '.join(told)}",
         legend=["same sign", "opposite"],
     )
+
+
+def _in_place(places: Mapping[str, str]) -> str:
+    """Which representation stands for which of the paper's models."""
+    return listed([f"{where} in the place of {model}" for model, where in places.items()])
 
 
 def _opposed(sg: Mapping[str, float], cg: Mapping[str, float], *, words: str) -> dict[str, Any]:
@@ -234,7 +241,8 @@ def strip_figure(name: str, runs: Runs, places: Mapping[str, str], measure: str)
     against = f" Occupations against the printed ones. {' '.join(told)}" if told else ""
     return Figure(
         name=name,
-        title=f"{rate.capitalize()} positive gaps × 100 of every occupation by method",
+        title=f"{rate.capitalize()} positive gaps × 100 of every occupation by method, "
+        f"{_in_place(places)}",
         charts=charts,
         columns=(
             *("representation", "gap", "method", "occupation", "value"),

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import DataError, UnusableRows, UsageError, nearest
-from evenhand.speech import listed
+from evenhand.speech import listed, plural
 from evenhand.stats.estimate import FloatArray
 
 Codes = NDArray[np.intp]
@@ -184,6 +184,40 @@ def held_out(cell: Codes, share: Fraction, *, seed: int) -> NDArray[np.bool_]:
     mask = np.zeros(cell.size, dtype=bool)
     mask[order] = number < held[cell[order]]
     return mask
+
+
+def few_left(cells: TrainingCells) -> list[str]:
+    """Said where one rare group takes away most of the rows of all others.
+
+    Undersampling and weights within a class bring every group down to the smallest one there.
+
+    Examples:
+        >>> rare = training_cells(["a"] * 9, group=["f"] * 4 + ["m"] * 4 + ["x"])
+        >>> print(*few_left(rare))
+        Each class is brought down to its smallest group: 3 of 9 rows' worth is left, and 8 would \
+be without x (1 row).
+    """
+    totals = cells.counts.sum(axis=0)
+    rarest = int(totals.argmin())
+    if len(cells.groups) < 3:
+        return []
+    left, without = (
+        _smallest_alike(table) for table in (cells.counts, np.delete(cells.counts, rarest, axis=1))
+    )
+    if left >= without / 2:
+        return []
+    return [
+        f"Each class is brought down to its smallest group: {left:,} of {totals.sum():,} rows' "
+        f"worth is left, and {without:,} would be without {cells.groups[rarest]} "
+        f"({plural(int(totals[rarest]), 'row')})."
+    ]
+
+
+def _smallest_alike(counts: NDArray[np.int64]) -> int:
+    """Rows in all where every group of a class has as many as the smallest that is there."""
+    there = counts > 0
+    smallest = np.where(there, counts, counts.max(initial=0)).min(axis=1, initial=counts.max())
+    return int((there.sum(axis=1) * smallest).sum())
 
 
 def several(values: Iterable[Any], *, most: int = 5) -> str:

@@ -10,6 +10,7 @@ from evenhand.remedies.cells import (
     Codes,
     TrainingCells,
     check_choice,
+    few_left,
     row_weights,
     several,
     take,
@@ -87,7 +88,10 @@ def resample(
         counts=after.reshape(cells.counts.shape).astype(np.int64),
         empty=cells.empty,
         one_group=cells.lone,
-        notes=_notes(cells, method=method, one_group=one_group),
+        notes=(
+            *_notes(cells, method=method, one_group=one_group),
+            *(few_left(cells) if method == "under" else ()),
+        ),
     )
 
 

@@ -12,6 +12,7 @@ from evenhand.models.norms.fit import alpha_table
 from evenhand.remedies.cells import (
     TrainingCells,
     check_choice,
+    few_left,
     place_of,
     row_weights,
     several,
@@ -71,6 +72,7 @@ def within_class_weights(
     table = alpha_table(cells.counts, used=used.tolist())
     left = [name for name, use in zip(cells.groups, used, strict=True) if not use]
     notes = [f"Rows of {several(left)} have weight 0: not among the groups given."] if left else []
+    notes += few_left(cells) if groups is None else []
     return _weights(cells, table, notes=notes, one_group=one_group)
 
 

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -67,6 +67,7 @@ class _Run:
     first_seed: int
     folder: Path | None
     asked: frozenset[str]
+    level: float
     done: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -147,6 +148,7 @@ def compare(
         first_seed=seed,
         folder=folder,
         asked=frozenset(remedies),
+        level=level,
     )
     trials = _run_all(run, entries, seeds=seeds, progress=progress)
     arguments = {
@@ -367,6 +369,9 @@ def _trial(run: _Run, task: Task, entry: LedgerRemedy) -> Trial:
     place += [encoder.fingerprint] if isinstance(encoder, Encoder) else []
     key = fingerprint(run.key, place, repr(task.settings))
     held = run.store.load(key)
+    if held is not None and held.measured.level != run.level:
+        again = measure_outcome(task.texts, held.outcome, level=run.level)
+        held = replace(held, measured=again)
     if held is not None:
         return Trial(part=held)
     try:
@@ -375,7 +380,7 @@ def _trial(run: _Run, task: Task, entry: LedgerRemedy) -> Trial:
         seconds = time.perf_counter() - began if fitted.seconds is None else fitted.seconds
         found = outcome(task, fitted)
         part = LedgerPart(
-            measured=measure_outcome(task.texts, found),
+            measured=measure_outcome(task.texts, found, level=run.level),
             outcome=found,
             seconds=seconds,
             chosen=dict(fitted.chosen),

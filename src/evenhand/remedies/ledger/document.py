@@ -284,6 +284,7 @@ def _block(
             [own[seed].measured.values for seed in shared],
             [baseline[seed].measured.values for seed in shared],
             variances=variances,
+            spans=[own[seed].measured.spans for seed in shared],
             estimates=norm_estimates(texts, [own[s].outcome for s in shared], level=level),
             undefined=next(iter(own.values())).measured.undefined if own else {},
             groups=texts.rows.groups,

@@ -83,12 +83,14 @@ _LEDGER = table(
         "notes": list_of(text),
     },
 )
-_MEASURED = ("values", "undefined", "classes")
+_MEASURED = ("values", "spans", "level", "undefined", "classes")
 _PART = table(
     {
         "measured": table(
             {
                 "values": map_of(map_of(_NUMBER)),
+                "spans": map_of(map_of(list_of(_NUMBER))),
+                "level": number,
                 "undefined": map_of(text),
                 "classes": list_of(_CLASS),
             }
@@ -175,11 +177,7 @@ class PartStore:
         with new_file(place) as made, refusals(place), made.open("wb") as file:
             np.savez(file, **arrays)
         document = {
-            "measured": {
-                "values": part.measured.values,
-                "undefined": part.measured.undefined,
-                "classes": part.measured.classes,
-            },
+            "measured": {name: getattr(part.measured, name) for name in _MEASURED},
             "auc": found.auc if np.isfinite(found.auc) else None,
             "seconds": part.seconds,
             "chosen": part.chosen,

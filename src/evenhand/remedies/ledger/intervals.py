@@ -13,7 +13,7 @@ from scipy.special import stdtrit
 
 from evenhand.remedies.cells import Codes
 from evenhand.remedies.ledger.measures import EVERYBODY, MEASURES, RATES, SIGNED, Outcome
-from evenhand.stats.estimate import Estimate, FloatArray, number
+from evenhand.stats.estimate import Estimate, FloatArray, critical, number
 from evenhand.stats.ranks import spearman
 from evenhand.stats.trend import FEWEST_CLASSES, class_columns, mean_size, slope
 
@@ -33,6 +33,7 @@ def summary(
     baseline: Sequence[Mapping[str, Mapping[str, float | None]]],
     *,
     variances: Sequence[Mapping[Key, float]] = (),
+    spans: Sequence[Mapping[str, Mapping[str, Sequence[float | None]]]] = (),
     estimates: Mapping[Key, Estimate] | None = None,
     undefined: Mapping[str, str],
     groups: Sequence[str],
@@ -40,8 +41,9 @@ def summary(
 ) -> dict[str, dict[str, dict[str, Any]]]:
     """By measure and group: mean, SD over seeds, difference from the baseline, its interval.
 
-    `own` and `baseline` have one entry a seed, the same seeds in the same order. `estimates` give
-    a value's own interval (`value_low`, `value_high`), p and n where there is one.
+    `own`, `baseline` and `spans` have one entry a seed, the same seeds in the same order. A value's
+    own interval (`value_low`, `value_high`) and n are of `spans`; of `estimates` where they have
+    it, which are over all seeds and have a p.
     """
     out: dict[str, dict[str, dict[str, Any]]] = {}
     for name, measure in MEASURES.items():
@@ -55,14 +57,54 @@ def summary(
             cell = seed_differences(values, bases, test_variance=noise, level=level)
             reason = undefined.get(name) if cell["value"] is None else None
             known = (estimates or {}).get((name, group))
-            about = {
-                "value_low": known.low if known else None,
-                "value_high": known.high if known else None,
-                "p": known.p if known else None,
-                "n": known.n if known else None,
-            }
+            if known is not None:
+                about = {"value_low": known.low, "value_high": known.high, "p": known.p,
+                         "n": known.n}  # fmt: skip
+            else:
+                held = [seed.get(name, {}).get(group) for seed in spans]
+                about = {**_own_interval(values, held, level=level), "p": None}
             out[name][group or "all"] = {**cell, **about, "undefined": reason}
     return out
+
+
+def _own_interval(
+    values: FloatArray, spans: Sequence[Sequence[float | None] | None], *, level: float
+) -> dict[str, Any]:
+    """The interval of a mean over seeds and the n behind it, where every seed has one."""
+    pairs = [(span[0], span[1]) for span in spans if span is not None]
+    known = np.isfinite(values)
+    if not pairs or len(pairs) != int(known.sum()) or len(pairs) != len(values):
+        return {"value_low": None, "value_high": None, "n": None}
+    low, high = interval_over_runs(values, np.array(pairs, dtype=np.float64), level=level)
+    first = next(span for span in spans if span is not None)
+    return {"value_low": low, "value_high": high, "n": first[2]}
+
+
+def interval_over_runs(
+    values: FloatArray, ends: FloatArray, *, level: float = 0.95
+) -> tuple[float, float]:
+    """Interval of the mean of several models that were judged on the same rows.
+
+    Each side is the mean distance of the models' own ends, for the rows they share, and what the
+    mean over so many models still moves by. A size stays at 0 or above, a correlation or a rate
+    within its range.
+
+    Examples:
+        >>> low, high = interval_over_runs(
+        ...     np.array([0.4, 0.6]), np.array([[0.3, 0.5], [0.5, 0.7]]))
+        >>> round(low, 3), round(high, 3)
+        (0.28, 0.72)
+    """
+    centre = float(values.mean())
+    low, high = ends.mean(axis=0)
+    spread = float(values.std(ddof=1)) if values.size > 1 else 0.0
+    more = critical(level) * spread / np.sqrt(values.size)
+    floor = 0.0 if low >= 0 else -1.0 if low >= -1 else -np.inf
+    ceiling = 1.0 if high <= 1 else np.inf
+    return (
+        max(floor, centre - float(np.hypot(centre - low, more))),
+        min(ceiling, centre + float(np.hypot(high - centre, more))),
+    )
 
 
 def seed_differences(

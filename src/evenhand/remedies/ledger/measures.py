@@ -16,6 +16,7 @@ from evenhand.lenses.statistical import lens as statistical
 from evenhand.remedies.cells import Codes
 from evenhand.stats.estimate import FloatArray, number
 from evenhand.stats.ranks import average_ranks
+from evenhand.stats.rates import rate
 
 if TYPE_CHECKING:
     from evenhand.remedies.ledger.task import Fitted, Task
@@ -127,6 +128,9 @@ CLASS_COLUMNS = (
     "norm_correlation_second",
 )
 Values = dict[str, dict[str, float | None]]
+# Low, high and n of a value: what the test rows alone leave open about one model.
+Span = list[float | None]
+Spans = dict[str, dict[str, Span]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,9 +153,14 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """One remedy, representation and seed: values by measure and group, reasons, classes."""
+    """One remedy, representation and seed: values by measure and group, reasons, classes.
+
+    `spans` has the intervals of the values at `level`, of those that the lenses give one.
+    """
 
     values: Values
+    spans: Spans
+    level: float
     undefined: dict[str, str]
     classes: list[dict[str, Any]]
 
@@ -229,37 +238,37 @@ def _accepted_rates(accepts: FloatArray, rows: Any, at: Codes) -> FloatArray:
     return rate.reshape(shape)
 
 
-def measure_outcome(texts: "LedgerTexts", found: Outcome) -> Measured:
+def measure_outcome(texts: "LedgerTexts", found: Outcome, *, level: float = 0.95) -> Measured:
     """Every measure of the ledger, through the lenses."""
     rows = texts.rows
     values: Values = {name: {} for name in MEASURES}
+    spans: Spans = {}
     undefined: dict[str, str] = {}
     for name, value in _accuracies(rows, found).items():
         values[name] = {EVERYBODY: number(value)}
+    right = rate(int((found.decided == rows.truth[rows.test]).sum()), rows.test.size, level=level)
+    spans["accuracy"] = {EVERYBODY: [right.low, right.high, right.n]}
     decisions = decided_rows(texts, found)
     decisions.check()
-    options = Options(settings={"not_class": False, "bootstrap": False})
+    options = Options(level=level, settings={"not_class": False, "bootstrap": False})
     plain = statistical.measure(decisions, options).rows
-    ends = ("gap_rms", "gap_rms_corrected")
-    for rate in RATES:
-        for end in ends:
-            _largest(values, undefined, plain, f"{rate}_{end}")
+    sizes = [f"{name}_{end}" for name in RATES for end in ("gap_rms", "gap_rms_corrected")]
+    for name in sizes:
+        _largest(values, spans, undefined, plain, name)
     paired = Rows.concatenate([])
     if texts.no_swap is None:
         paired = counterfactual.measure(decisions, options).rows
-        for rate in RATES:
-            for end in ends:
-                _largest(values, undefined, paired, f"counterfactual_{rate}_{end}")
-        _largest(values, undefined, paired, "flip_rate")
+        for name in (*(f"counterfactual_{size}" for size in sizes), "flip_rate"):
+            _largest(values, spans, undefined, paired, name)
     else:
         for name, each in MEASURES.items():
             if each.lens == "counterfactual":
                 groups = rows.groups if each.by_group else (EVERYBODY,)
                 values[name], undefined[name] = dict.fromkeys(groups), texts.no_swap
-    _signed_gaps(rows, plain, paired, values, undefined)
-    trends = _norm_rows(texts, decisions, options, values, undefined)
+    _signed_gaps(rows, plain, paired, values, spans, undefined)
+    trends = _norm_rows(texts, decisions, options, values, spans, undefined)
     classes = _class_rows(texts, found, plain, paired, trends)
-    return Measured(values=values, undefined=undefined, classes=classes)
+    return Measured(values=values, spans=spans, level=level, undefined=undefined, classes=classes)
 
 
 def _accuracies(rows: Any, found: Outcome) -> dict[str, float]:
@@ -296,7 +305,12 @@ def _accepted_size(rows: Any, rates: FloatArray) -> float:
 
 
 def _signed_gaps(
-    rows: Any, plain: Rows, paired: Rows, values: Values, undefined: dict[str, str]
+    rows: Any,
+    plain: Rows,
+    paired: Rows,
+    values: Values,
+    spans: Spans,
+    undefined: dict[str, str],
 ) -> None:
     """Gaps of two classes with their sign, group by group; none where there are more classes."""
     for name, (measure, positive) in SIGNED.items():
@@ -310,8 +324,13 @@ def _signed_gaps(
                 continue
             title = rows.classes[rows.positive if positive else 1 - rows.positive]
             found = _cells(source, f"{start}{measure}", fewest=1)
+            lines = source.where(
+                **{"measure": f"{start}{measure}", "class": title, "stratum": None}
+            )
+            spans[full] = {}
             for group in rows.others:
                 values[full][group] = found.get((title, group))
+                _note_span(spans[full], group, lines.where(group=group))
             undefined[full] = "the reference, or no cases of it and the group"
 
 
@@ -343,10 +362,25 @@ def _nulls(column: FloatArray) -> list[float | None]:
     return [value if np.isfinite(value) else None for value in column.tolist()]
 
 
-def _largest(values: Values, undefined: dict[str, str], rows: Rows, name: str) -> None:
+def _note_span(spans: dict[str, Span], group: str, rows: Rows) -> None:
+    """Keep the interval and n of the largest of some rows, where it has an interval."""
+    known = np.flatnonzero(np.isfinite(rows["value"])) if len(rows) else np.zeros(0, dtype=int)
+    if not known.size:
+        return
+    place = known[np.abs(rows["value"][known]).argmax()]
+    low, high, n = (number(float(rows[name][place])) for name in ("low", "high", "n"))
+    if low is not None and high is not None:
+        spans[group] = [low, high, n]
+
+
+def _largest(
+    values: Values, spans: Spans, undefined: dict[str, str], rows: Rows, name: str
+) -> None:
     """The largest over groups of a summary over classes; of two classes, |gap| itself."""
     found = rows.where(measure=name, stratum=None)
     numbers = [float(v) for v in found["value"] if np.isfinite(v)]
+    spans[name] = {}
+    _note_span(spans[name], EVERYBODY, found)
     if not numbers and name.endswith("_gap_rms"):
         gaps = rows.where(measure=name.removesuffix("_rms"), stratum=None)["value"]
         gaps = gaps[np.isfinite(gaps)]
@@ -362,6 +396,7 @@ def _norm_rows(
     decisions: Decisions,
     options: Options,
     values: Values,
+    spans: Spans,
     undefined: dict[str, str],
 ) -> dict[str, Rows]:
     """Rows of the norms lens by scorer, and their trends among the values."""
@@ -375,10 +410,14 @@ def _norm_rows(
         if each.lens != "norms":
             continue
         rows = found.get("second" if name.endswith("_second") else "first")
-        values[name] = {}
+        values[name], spans[name] = {}, {}
         for group in texts.rows.groups:
-            value, why = _trend(rows, name.removesuffix("_second"), group, texts.norms.undefined)
+            measure = name.removesuffix("_second")
+            value, why = _trend(rows, measure, group, texts.norms.undefined)
             values[name][group] = value
+            if rows is not None:
+                lines = rows.where(measure=measure, group=group, norm=group, stratum=None)
+                _note_span(spans[name], group, lines)
             if why:
                 undefined[name] = why
     return found

@@ -7,11 +7,9 @@ raising the other; cuts may be equal on the rows that set them and nowhere else.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evenhand.remedies.ledger.sentences import LEAST, Cell, direction
+from evenhand.remedies.ledger.sentences import LEAST, Cell, direction, may_rise
 from evenhand.speech import listed
 
-# A rise of this share of the baseline is worth a word even where chance may have made it.
-LARGE_SHARE = 0.5
 KINDS = (
     ("true_positive_rate", "true positive gaps"),
     ("false_positive_rate", "false positive gaps"),
@@ -68,7 +66,7 @@ statistical ones rose from 6.3 to 15.0.'
             (paired, plain, ("counterfactual", "statistical")),
             (plain, paired, ("statistical", "counterfactual")),
         ):
-            if direction(fell) >= 0 or not _rises(rose):
+            if direction(fell) >= 0 or not (direction(rose) > 0 or may_rise(rose)):
                 continue
             sure = direction(rose) > 0
             verb = "rose" if sure else "may have risen"
@@ -133,13 +131,6 @@ def norm_bias_words(measures: Mapping[str, Any], groups: Sequence[str]) -> str:
         if parts:
             told.append(f"'{group}' {', '.join(parts)}")
     return f"Norm bias ρ: {'; '.join(told)}." if told else ""
-
-
-def _rises(cell: Cell) -> bool:
-    if direction(cell) > 0:
-        return True
-    before = cell["value"] - cell["difference"]
-    return bool(cell["difference"] >= max(2 * LEAST, LARGE_SHARE * abs(before)))
 
 
 def _points(cell: Cell) -> str:

@@ -16,6 +16,8 @@ Cell = Mapping[str, Any]
 LEAST = 0.005
 LEAST_SHARE = 0.10
 LEAST_SLOPE = 0.10
+# A rise of this share of the baseline is worth a word even where chance may have made it.
+LARGE_SHARE = 0.5
 AIMS = (
     ("true_positive_rate_gap_rms", "true positive gaps"),
     ("counterfactual_true_positive_rate_gap_rms", "counterfactual gaps"),
@@ -38,16 +40,19 @@ def remedy_sentence(row: Mapping[str, Any], *, groups: Sequence[str]) -> str:
     measures = row["measures"]
     if row["remedy"] == "baseline":
         return _baseline(measures, groups)
-    moved, left = [], []
+    moved, left, open_ = [], [], []
     for name, words in AIMS:
         cell = measures[name]["all"]
         if cell["value"] is None or cell["difference"] is None:
             continue
         way = direction(cell)
+        change = f"{_points(_before(cell))} to {_points(cell['value'])} points"
+        change += _interval(cell, scale=100)
         if way:
             verb = "lowered" if way < 0 else "raised"
-            change = f"{_points(_before(cell))} to {_points(cell['value'])} points"
-            moved.append(f"{verb} {words} from {change}{_interval(cell, scale=100)}")
+            moved.append(f"{verb} {words} from {change}")
+        elif may_rise(cell):
+            open_.append(f"{words} went from {change}, which may be chance")
         else:
             left.append(f"{words} ({_points(cell['value'])} points)")
     slopes = []
@@ -72,7 +77,8 @@ def remedy_sentence(row: Mapping[str, Any], *, groups: Sequence[str]) -> str:
         left.append(
             f"{agree(len(slopes), 'the norm slope', 'the norm slopes')} of {listed(slopes)}"
         )
-    told = [_sentence("", moved), _sentence("left ", left), *_warnings(measures, groups)]
+    told = [_sentence("", moved), _sentence("", open_), _sentence("left ", left)]
+    told += _warnings(measures, groups)
     told.append(_cost(measures["accuracy"]["all"]))
     if row["needs_group_at_decision"]:
         told.append("Needs the group at decision time.")
@@ -95,6 +101,12 @@ def direction(cell: Cell, *, least: float = LEAST) -> int:
         error = cell["difference_sd"] / np.sqrt(max(cell["seeds"], 1))
         return 0 if abs(gap) < 2 * error else int(np.sign(gap))
     return int(np.sign(gap))
+
+
+def may_rise(cell: Cell) -> bool:
+    """Whether a measure is so much larger that it is worth a word, though it may be chance."""
+    before = _before(cell)
+    return bool(cell["difference"] >= max(2 * LEAST, LARGE_SHARE * abs(before)))
 
 
 def recommend(rows: Sequence[Mapping[str, Any]], *, groups: Sequence[str], budget: float) -> str:
@@ -164,13 +176,23 @@ class _Aim:
     before: float
     after: float
     moved: int
+    may_have_risen: bool = False
 
     @property
     def change(self) -> str:
         """Its words and numbers."""
+        return self._change("from")
+
+    @property
+    def change_words(self) -> str:
+        """The same as what happened: it went from here to there."""
+        return self._change("went from")
+
+    def _change(self, verb: str) -> str:
         if self.group is not None:
-            return f"{self.words} of '{self.group}' from {self.before:+.2f} to {self.after:+.2f}"
-        return f"{self.words} from {_points(self.before)} to {_points(self.after)} points"
+            whose = f"{self.words} of '{self.group}'"
+            return f"{whose} {verb} {self.before:+.2f} to {self.after:+.2f}"
+        return f"{self.words} {verb} {_points(self.before)} to {_points(self.after)} points"
 
 
 def _aims(row: Mapping[str, Any], groups: Sequence[str]) -> list[_Aim]:
@@ -186,7 +208,11 @@ def _aims(row: Mapping[str, Any], groups: Sequence[str]) -> list[_Aim]:
             continue
         before, after = _before(cell), float(cell["value"])
         way = int(np.sign(abs(after) - abs(before))) if direction(cell, least=least) else 0
-        found.append(_Aim(words=words, group=group, before=before, after=after, moved=way))
+        rise = group is None and may_rise(cell)
+        found.append(
+            _Aim(words=words, group=group, before=before, after=after, moved=way,
+                 may_have_risen=rise)
+        )  # fmt: skip
     return found
 
 
@@ -211,7 +237,12 @@ def _given_up(
     left = [aim for aim in _aims(best, groups) if aim.moved >= 0]
     if not left:
         return []
-    told = [f"It does not lower {_named(left)}."]
+    raised = [aim for aim in left if aim.moved > 0]
+    perhaps = [aim for aim in left if aim.moved == 0 and aim.may_have_risen]
+    still = [aim for aim in left if aim not in raised and aim not in perhaps]
+    told = [f"It raises {listed([aim.change for aim in raised])}."] if raised else []
+    told += [f"With it {aim.change_words}, which may be chance." for aim in perhaps]
+    told += [f"It does not lower {_named(still)}."] if still else []
     names = {(aim.words, aim.group) for aim in left}
     for row in others:
         lowered = [

@@ -248,7 +248,7 @@ def _signed_gaps(rows: Sequence[Line]) -> Detail:
             for measure in SIGNED:
                 for start in ("", "counterfactual_"):
                     one = (row["measures"].get(f"{start}{measure}") or {}).get(group) or {}
-                    cells.append(_points(one.get("value"), signed=True))
+                    cells.append(_points_interval(one))
             body.append([str(row["remedy"]), str(group), *cells])
     columns = [f"{side} {mark}" for _, mark in SIGNED.values() for side in ("SG", "CG")]
     return Detail(
@@ -256,7 +256,8 @@ def _signed_gaps(rows: Sequence[Line]) -> Detail:
         columns=("Remedy", "Group", *columns),
         rows=body,
         note="Points, group less reference. SG: people of the two groups; CG: a text against "
-        "itself rewritten. PPR: selection rate; TPR: true positives; TPR₀: of the other class.",
+        "itself rewritten. PPR: selection rate; TPR: true positives; TPR₀: of the other class. "
+        "Mean over runs; intervals are those of the test rows, wider by what runs differ by.",
     )
 
 
@@ -296,6 +297,16 @@ def _points(value: float | None, *, signed: bool) -> str:
     if value is None:
         return "–"
     return f"{100 * value:+.1f}".replace("-", "−") if signed else f"{100 * value:.1f}"
+
+
+def _points_interval(held: Line) -> str:
+    """A gap in points, with the interval of the value where there is one."""
+    told = _points(held.get("value"), signed=True)
+    ends = [held.get(end) for end in ENDS]
+    if held.get("value") is None or None in ends:
+        return told
+    low, high = (_points(end, signed=True) for end in ends)
+    return f"{told} [{low}, {high}]"
 
 
 def _signed(value: float) -> str:
