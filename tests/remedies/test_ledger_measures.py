@@ -21,6 +21,7 @@ from evenhand.remedies.ledger.remarks import (
     norm_bias_words,
     remarks,
     sides_words,
+    signed_trade_words,
     trade_words,
 )
 from evenhand.remedies.ledger.task import Fitted
@@ -337,6 +338,33 @@ def test_one_gap_lowered_and_the_other_raised_is_said():
     assert words(fell, rose).startswith("One gap for another: statistical true positive gaps fell")
     assert words(fell, fell) == words(told(0.1, 0.001, sd=0.01), fell) == ""
     assert words(told(None, None), fell) == ""
+
+
+def test_two_classes_trade_gaps_with_their_sign():
+    """EDOS: the counterfactual gap goes from +11.1 to 0.0 points, the statistical from −4.6 to −13.
+
+    As a size over classes that rise may be chance; the gap's own interval leaves 0 out.
+    """
+    name = "true_positive_rate_gap"
+
+    def words(plain, paired):
+        return signed_trade_words({name: {"f": plain}, f"counterfactual_{name}": {"f": paired}},
+                                  ["f"])  # fmt: skip
+
+    fell = told(0.0, -0.11) | {"low": -0.15, "high": -0.07}
+    rose = told(-0.130, -0.084) | {"low": -0.164, "high": -0.004}
+    assert words(rose, fell) == (
+        "One gap for another: the counterfactual true positive gap of 'f' fell from 11.0 to 0.0 "
+        "points while the statistical one rose from 4.6 to 13.0."
+    )
+    open_ = told(-0.130, -0.084) | {"low": -0.2, "high": 0.03}
+    assert words(open_, fell).endswith(
+        "while the statistical one may have risen from 4.6 to 13.0; that may be chance."
+    )
+    assert words(fell, rose).startswith("One gap for another: the statistical true positive gap")
+    assert words(fell, fell) == words(told(None, None), fell) == ""
+    other_side = told(0.05, 0.11) | {"low": 0.08, "high": 0.14}  # from −6 to +5: no rise in size
+    assert words(other_side, fell) == ""
 
 
 def test_gaps_that_change_sides_are_said():

@@ -38,7 +38,10 @@ def remarks(row: Mapping[str, Any], *, groups: Sequence[str]) -> list[str]:
     if row["remedy"] in CUTS:
         told.insert(0, cuts_words(measures, groups))
     if row["remedy"] != "baseline":
-        told[:0] = [trade_words(measures), sides_words(measures, groups)]
+        told[:0] = [
+            signed_trade_words(measures, groups) or trade_words(measures),
+            sides_words(measures, groups),
+        ]
     return [each for each in told if each]
 
 
@@ -76,6 +79,63 @@ statistical ones rose from 6.3 to 15.0.'
                 f"{kinds[1]} ones {verb} from {_points(rose)}{tail}."
             )
     return ""
+
+
+def signed_trade_words(measures: Mapping[str, Any], groups: Sequence[str]) -> str:
+    """The same of two classes, group by group: a gap with its sign tells more than a size does.
+
+    Examples:
+        >>> cell = {"difference_sd": None, "seeds": 5}
+        >>> up = {"value": -0.130, "difference": -0.084, "low": -0.164, "high": -0.004, **cell}
+        >>> down = {"value": -0.001, "difference": -0.112, "low": -0.15, "high": -0.07, **cell}
+        >>> print(signed_trade_words({"true_positive_rate_gap": {"f": up},
+        ...     "counterfactual_true_positive_rate_gap": {"f": down}}, ["f"]))
+        One gap for another: the counterfactual true positive gap of 'f' fell from 11.1 to 0.1 \
+points while the statistical one rose from 4.6 to 13.0.
+    """
+    for name, words in SIGNED:
+        for group in groups:
+            cells = [measures.get(key, {}).get(group) for key in (name, f"counterfactual_{name}")]
+            if any(cell is None or cell["value"] is None or cell["difference"] is None
+                   for cell in cells):  # fmt: skip
+                continue
+            plain, paired = cells
+            for fell, rose, kinds in (
+                (paired, plain, ("counterfactual", "statistical")),
+                (plain, paired, ("statistical", "counterfactual")),
+            ):
+                less, more = _by_side(fell, before=True), _by_side(rose, before=False)
+                if direction(less) >= 0 or abs(less["value"]) >= abs(_before(less)):
+                    continue
+                sure = direction(more) > 0
+                if more["value"] <= abs(_before(more)) or not (sure or may_rise(more)):
+                    continue
+                verb = "rose" if sure else "may have risen"
+                tail = "" if sure else "; that may be chance"
+                return (
+                    f"One gap for another: the {kinds[0]} {words} of '{group}' fell from "
+                    f"{_sizes(less)} points while the {kinds[1]} one {verb} from "
+                    f"{_sizes(more)}{tail}."
+                )
+    return ""
+
+
+def _by_side(cell: Cell, *, before: bool) -> dict[str, Any]:
+    """A signed cell turned so that the gap before (or after) a remedy is positive."""
+    side = -1 if (_before(cell) if before else cell["value"]) < 0 else 1
+    turned = {**cell, "value": side * cell["value"], "difference": side * cell["difference"]}
+    if cell["low"] is not None:
+        low, high = sorted((side * cell["low"], side * cell["high"]))
+        turned |= {"low": low, "high": high}
+    return turned
+
+
+def _before(cell: Cell) -> float:
+    return float(cell["value"] - cell["difference"])
+
+
+def _sizes(cell: Cell) -> str:
+    return f"{100 * abs(_before(cell)):.1f} to {100 * abs(cell['value']):.1f}"
 
 
 def sides_words(measures: Mapping[str, Any], groups: Sequence[str]) -> str:
