@@ -425,7 +425,9 @@ def _with_legend(chart: dict[str, Any]) -> dict[str, Any]:
         for channel in ("color", "shape", "strokeDash"):
             held = layer.get("encoding", {}).get(channel, {})
             if len(held.get("scale", {}).get("domain", ())) > 1:
-                held["legend"] = {"orient": "top", "title": None, "labelLimit": 400}
+                # Letters are measured narrower than browsers draw them: room between names.
+                held["legend"] = {"orient": "top", "title": None, "labelLimit": 400,
+                                  "labelFontSize": 12, "columnPadding": 32}  # fmt: skip
     return chart
 
 

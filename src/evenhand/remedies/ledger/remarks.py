@@ -93,7 +93,8 @@ def signed_trade_words(measures: Mapping[str, Any], groups: Sequence[str]) -> st
         One gap for another: the counterfactual true positive gap of 'f' fell from 11.1 to 0.1 \
 points while the statistical one rose from 4.6 to 13.0.
     """
-    for name, words in SIGNED:
+    # True positives lead, as among sizes; a gap that changed sides is told on its own.
+    for name, words in (*SIGNED[1:], SIGNED[0]):
         for group in groups:
             cells = [measures.get(key, {}).get(group) for key in (name, f"counterfactual_{name}")]
             if any(cell is None or cell["value"] is None or cell["difference"] is None
@@ -108,7 +109,9 @@ points while the statistical one rose from 4.6 to 13.0.
                 if direction(less) >= 0 or abs(less["value"]) >= abs(_before(less)):
                     continue
                 sure = direction(more) > 0
-                if more["value"] <= abs(_before(more)) or not (sure or may_rise(more)):
+                if _before(more) <= -LEAST or more["value"] <= abs(_before(more)):
+                    continue
+                if not (sure or may_rise(more)):
                     continue
                 verb = "rose" if sure else "may have risen"
                 tail = "" if sure else "; that may be chance"
