@@ -72,7 +72,12 @@ def opened(path: Path, *, kind: str, device: str | None, **settings: Any) -> tup
     try:
         load = getattr(transformers, kind).from_pretrained
         with quiet():
-            tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+            # Said because transformers 4.44 warns where it is not; it is about writing texts, and
+            # here they are only read.
+            spaces = {"clean_up_tokenization_spaces": False}
+            tokenizer = transformers.AutoTokenizer.from_pretrained(
+                folder, local_files_only=True, **spaces
+            )
             model = load(folder, local_files_only=True, **settings)
     except Exception as error:  # each file format fails in a way of its own
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
