@@ -278,8 +278,8 @@ def test_the_page_shows_both_gaps_side_by_side(two, several):
     strips = next(block for place, block in blocks.items() if place.startswith("strips-bow"))
     assert strips["id"] != "strips-bow-another"
     assert [chart["axis"] for chart in strips["charts"]] == [
-        "True positive rate gap",
-        "Counterfactual true positive rate gap",
+        "True positive rate gap, in points",
+        "Counterfactual true positive rate gap, in points",
     ]
     assert "Means over 2 runs; their standard deviation is in the table." in strips["notes"]
     contrast = blocks["contrast-bow"]["charts"][0]
