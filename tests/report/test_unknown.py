@@ -81,3 +81,17 @@ def test_groups_without_a_limit() -> None:
             "of group r0. Widest is group r"
         )
     )
+
+
+def test_of_two_classes_a_missing_rate_is_told_once() -> None:
+    """Five of group s have the truth and none of group n: the other truth's rates are mirrors."""
+    groups = ["a"] * 200 + ["b"] * 200 + ["s"] * 30 + ["n"] * 30
+    truth = [0, 1] * 200 + [1] * 5 + [0] * 25 + [0] * 30
+    frame = pl.DataFrame({"g": groups, "t": truth, "d": [0, 0, 1, 1] * 115})
+    audit = eh.audit(frame, truth="t", decision="d", group="g")
+    said = outline(audit.record()).unknown
+    assert (
+        "Fewer than 10 cases stand behind the true positive rate of group s: hidden until there "
+        "are 10, and not judged under 50."
+    ) in said
+    assert "Undefined is the true positive rate of group n: no cases in the group." in said

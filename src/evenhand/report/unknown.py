@@ -199,7 +199,9 @@ class _Unknown:
         lacking: dict[str, dict[tuple[str, str, str], list[str]]] = {}
         rates = [row for name in RATES for row in self.look(lens=STATISTICAL, measure=name)]
         for row in rates:
-            if row["stratum"] is not None or row["labeler"] is not None:
+            # Of two classes the other one's rates say the same the other way round.
+            mirror = self.words.positive not in (None, row["class"]) and row["class"] is not None
+            if mirror or row["stratum"] is not None or row["labeler"] is not None:
                 continue
             if row["undefined"] and row["group"] and row.get("set_low") is None:
                 key = row["measure"], row["attribute"], row["group"]
