@@ -30,6 +30,15 @@ def test_the_data_is_never_overwritten(run, data, flag):
     assert pl.read_parquet("data.parquet").equals(TABLE)
 
 
+def test_out_is_what_its_name_ends_in(run):
+    assert run("audit", "data.parquet", *AUDIT, "--json", "a.json", "--out", "a.md")[0] == 0
+    assert Path("a.md").read_text(encoding="utf-8").startswith("### Evenhand: Not assessed")
+    assert run("report", "a.json", "a.json", "--out", "both.md", "--no-charts")[0] == 0
+    assert Path("both.md").read_text(encoding="utf-8").startswith("### Evenhand: Not assessed")
+    assert run("report", "a.json", "--out", "a.html", "--no-charts")[0] == 0
+    assert Path("a.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
 def test_neither_is_a_file_of_a_folder(run):
     for name in ("folder/part.parquet", "folder/audit.json", "folder/new/audit.json"):
         told = (

@@ -1282,6 +1282,24 @@ def test_what_to_do_counts_the_decisions_between_a_gap_and_its_limit() -> None:
     assert "on posts by women that do not break the rules would" in next_step(finding, rates, POSTS)
 
 
+def test_what_to_do_names_the_class_and_the_texts_to_start_with() -> None:
+    finding = {"verdict": OUT, "layer": "implementation", "lens": "statistical"}
+    size = row(f"{T}_gap_rms_corrected", 0.19, 0.14, 0.25, group="female", **{"class": None})
+    largest = row(f"{T}_gap", -0.3, -0.4, -0.2, group="female", **{"class": "composer"})
+    assert next_step(finding, size, BIOS, {}, [largest]).startswith(
+        "Start with the occupation 'composer': 30 points fewer (20 to 40) for biographies of "
+        "women. Look first where it comes from"
+    )
+    finding["lens"] = "counterfactual"
+    flips = row("flip_rate", 0.032, 0.028, 0.038, lens="counterfactual", n=4500)
+    for lead, given in ((flips, []), (size, [flips])):
+        assert next_step(finding, lead, BIOS, {}, given) == (
+            "Read some of the 144 biographies of 4,500 that get another occupation (126 to 171 in "
+            "tables like this), train on texts with the words exchanged, or mask them, and "
+            f"{COMPARE}"
+        )
+
+
 LABELLED = {
     "group": "nonbinary", "hits": 270.0, "misses": 30.0, "false_alarms": 230.0,
     "correct_rejections": 470.0, "z_hit": 1.2816, "z_false_alarm": -0.4439,

@@ -55,7 +55,13 @@ from evenhand.speech import without_secrets
 @click.option("--trust", is_flag=True, help="Open a joblib file, which can run any code.")
 @click.option("--keep-small", is_flag=True, help="Keep numbers of cells under 10 cases.")
 @click.option("--exact", is_flag=True, help="Sort scores, even of more than 5 million rows.")
-@click.option("--out", "out_path", type=OUT, metavar="FILE", help="Write the report page (HTML).")
+@click.option(
+    "--out",
+    "out_path",
+    type=OUT,
+    metavar="FILE",
+    help="Write the report page (HTML; .md: Markdown).",
+)
 @click.option(
     "--json", "json_path", type=OUT, metavar="FILE", help="Write the record; - prints it."
 )

@@ -221,6 +221,16 @@ def warn_of_charts() -> None:
         say(f"evenhand: the report has no charts. To add them: {HINT}", err=True)
 
 
+def out_form(path: str | None) -> str:
+    """What `--out` writes, by the name's ending: a page, or Markdown.
+
+    Examples:
+        >>> out_form("report.html"), out_form("notes/summary.md"), out_form("-")
+        ('page', 'markdown', 'page')
+    """
+    return "markdown" if str(path).lower().endswith((".md", ".markdown")) else "page"
+
+
 def write_outputs(result: Any, paths: Mapping[str, str | None]) -> bool:
     """The files asked for, whole or not at all; whether one of them went to standard output."""
     from evenhand.report.render import render
@@ -228,7 +238,7 @@ def write_outputs(result: Any, paths: Mapping[str, str | None]) -> bool:
     if paths.get("out"):
         warn_of_charts()
     for flag, path in paths.items():
-        form = "page" if flag == "out" else flag
+        form = out_form(path) if flag == "out" else flag
         if is_screen(path):
             write_output(str(path), render(result, form=form))
         elif path:

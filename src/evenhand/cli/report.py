@@ -10,19 +10,22 @@ from evenhand.cli.output import (
     Guarded,
     Input,
     Output,
+    out_form,
     say,
     warn_of_charts,
     write_output,
 )
 
 PAGE = "report.html"
-FORMS = {"out": "page"}
 
 
 @click.command("report", cls=Guarded)
 @click.argument("records", nargs=-1, type=Input("the record"))
 @click.option(
-    "--out", type=OUT, metavar="FILE", help="Write the report page (default report.html)."
+    "--out",
+    type=OUT,
+    metavar="FILE",
+    help="Write the report page (default report.html); .md: Markdown.",
 )
 @click.option("--markdown", type=OUT, metavar="FILE", help="Write a summary for a pull request.")
 @click.option("--junit", type=OUT, metavar="FILE", help="Write test results.")
@@ -62,7 +65,8 @@ def report_command(records: tuple[str, ...], **flags: Any) -> int:
         render(*records, path=str(place), form=place.form)
         say(f"Written: {place}", err=quiet)
     for name in sorted(asked, key=lambda name: name == "out"):
-        path, form = asked[name], FORMS.get(name, name)
+        path = asked[name]
+        form = out_form(path) if name == "out" else name
         if is_screen(path):
             write_output(path, render(*records, form=form, charts=charts))
             continue

@@ -119,7 +119,7 @@ def say(
         return replace(said, next=settle_sentence(settle, words, claim.get("class")))
     if stated[0]["labeler"] is not None:
         return replace(said, next=single_labelers_step(len({row["labeler"] for row in stated})))
-    return replace(said, next=next_step(finding, stated[0], words, details))
+    return replace(said, next=next_step(finding, stated[0], words, details, stated[1:]))
 
 
 def whole(line: str, *more: str | None) -> str:

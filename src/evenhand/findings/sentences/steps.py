@@ -1,17 +1,17 @@
 """What to do next with a finding, and whose it is: by its layer, with a number where one is."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evenhand.charter.charter import ASKED
 from evenhand.findings.limits import OUTSIDE
-from evenhand.findings.sentences.agreed import ends
+from evenhand.findings.sentences.agreed import ends, plain_value
 from evenhand.findings.sentences.rates import Share
 from evenhand.findings.sentences.relabel import labelers_step
 from evenhand.findings.sentences.words import Words
 from evenhand.lenses.measures import look_up
 from evenhand.lenses.rows import Row
-from evenhand.speech import opening
+from evenhand.speech import opening, plural
 
 Plain = Mapping[str, Any]
 _REMEDIES = "compare remedies side by side, with what each costs (evenhand compare)."
@@ -21,9 +21,15 @@ _LAW = "Whether groups may have cuts of their own is a question of law."
 
 
 def next_step(
-    finding: Plain, lead: Row | None, words: Words, details: Mapping[str, Any] | None = None
+    finding: Plain,
+    lead: Row | None,
+    words: Words,
+    details: Mapping[str, Any] | None = None,
+    given: Sequence[Row] = (),
 ) -> str:
     """What whoever owns a finding should do, where something lies outside its limit.
+
+    `given` are the other rows that its sentence states.
 
     Examples:
         >>> finding = {"verdict": "outside", "layer": "policy", "lens": "statistical"}
@@ -40,12 +46,15 @@ def next_step(
     if lens == "labelers" and lead is not None:
         return labelers_step(lead, words, details or {})
     if lens == "counterfactual":
-        return f"Train on texts with the words exchanged, or mask them, and {_REMEDIES}"
+        first = _texts_that_change([*([lead] if lead is not None else []), *given], words)
+        train = "train on texts with the words exchanged, or mask them"
+        return f"{opening(f'{first}{train}')}, and {_REMEDIES}"
     if lens == "norms":
         return f"Look at the words that carry it{_heaviest(details or {})}, and {_REMEDIES}"
     if lens != "statistical":
         return f"Find out where it comes from, and {_REMEDIES}"
-    number, source = _decisions_to_change(lead, words), source_of(lead)
+    number = _decisions_to_change(lead, words) or _class_to_start_with(lead, words, given)
+    source = source_of(lead)
     if number and source in words.heard:
         return number
     return " ".join(filter(None, (number, _where_from(source, words))))
@@ -91,6 +100,36 @@ def _decisions_to_change(lead: Row | None, words: Words) -> str:
     return (
         f"To keep what was agreed, about {many:,.0f} ({near:,.0f} to {far:,.0f}) of the {n:,.0f} "
         f"decisions on {share.subject} would have to come out otherwise."
+    )
+
+
+def _class_to_start_with(lead: Row | None, words: Words, given: Sequence[Row]) -> str:
+    """Of a typical gap over classes: the class that its sentence names, with its number."""
+    record = look_up(lead["measure"] if lead is not None else "")
+    if record.parts is None or record.counts != "classes":
+        return ""
+    largest = next((one for one in given if one["measure"] == record.parts), None)
+    if largest is None or largest["value"] is None or ends(largest) is None:
+        return ""
+    whose = words.subject(largest["attribute"], largest["group"])
+    what = f"{words.classes[0]} '{largest['class']}'"
+    return f"Start with the {what}: {plain_value(largest)} for {whose}."
+
+
+def _texts_that_change(rows: Sequence[Row], words: Words) -> str:
+    """How many texts get another decision when only words are exchanged, to be read first."""
+    flips = next((one for one in rows if one["measure"] == "flip_rate"), None)
+    pair = ends(flips) if flips is not None else None
+    if flips is None or pair is None or flips["value"] is None or not flips["n"]:
+        return ""
+    many, near, far = (round(end * flips["n"]) for end in (flips["value"], *pair))
+    if many < 1:
+        return ""
+    one, several = words.item or ("text", "texts")
+    other = f"another {words.class_[0]}" if words.class_ else "another decision"
+    return (
+        f"read some of the {plural(many, one, several)} of {flips['n']:,.0f} that get {other} "
+        f"({near:,.0f} to {far:,.0f} in tables like this), "
     )
 
 
