@@ -306,3 +306,20 @@ def test_readme_mentions_only_commands_that_exist():
     readme = (Path(__file__).parents[2] / "README.md").read_text()
     used = {line.split()[1] for line in readme.splitlines() if line.startswith("evenhand ")}
     assert used <= set(COMMANDS)
+
+
+def test_an_audit_imports_the_lenses_that_look_and_no_page(tmp_path):
+    # Importing all of it took longer than a small audit.
+    table = tmp_path / "t.csv"
+    table.write_text("y,d,g\n" + "1,1,f\n0,1,m\n1,0,f\n0,0,m\n" * 30)
+    asked = ["audit", str(table), "--truth", "y", "--decision", "d", "--group", "g"]
+    code = (
+        "import sys; from evenhand.cli.main import evenhand\n"
+        f"evenhand({asked!r}, standalone_mode=False)\n"
+        "names = ['models', 'remedies', 'report.page', 'lenses.labelers.lens', 'scipy.sparse',\n"
+        "         'lenses.thresholds.lens', 'lenses.norms.lens', 'lenses.counterfactual.lens']\n"
+        "loaded = [n for n in names if n in sys.modules or f'evenhand.{n}' in sys.modules]\n"
+        "print('loaded:', loaded)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "loaded: []"

@@ -233,6 +233,8 @@ def out_form(path: str | None) -> str:
 
 def write_outputs(result: Any, paths: Mapping[str, str | None]) -> bool:
     """The files asked for, whole or not at all; whether one of them went to standard output."""
+    if not any(paths.values()):
+        return False
     from evenhand.report.render import render
 
     if paths.get("out"):
@@ -248,6 +250,8 @@ def write_outputs(result: Any, paths: Mapping[str, str | None]) -> bool:
 
 def write_forms(result: Any, places: Sequence[Any]) -> None:
     """The forms asked for, each in its place."""
+    if not places:
+        return
     from evenhand.report.render import render
 
     for place in places:

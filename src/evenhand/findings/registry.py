@@ -1,18 +1,17 @@
 """The lenses that an audit looks through, and how one more is added."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
+from importlib import import_module
 from typing import Protocol, runtime_checkable
 
+from evenhand.decisions.roles import Roles
 from evenhand.decisions.table import Decisions
+from evenhand.decisions.tallies.collect import Need
 from evenhand.errors import UsageError, nearest
-from evenhand.lenses.counterfactual import lens as counterfactual
-from evenhand.lenses.labelers import lens as labelers
+from evenhand.lenses import counterfactual, labelers, norms, statistical, thresholds
 from evenhand.lenses.measures import register
-from evenhand.lenses.norms import lens as norms
 from evenhand.lenses.rows import LensResult, Options
-from evenhand.lenses.statistical import lens as statistical
-from evenhand.lenses.thresholds import lens as thresholds
 
 
 @runtime_checkable
@@ -30,13 +29,35 @@ class Lens(Protocol):
         """The rows of this lens."""
 
 
+class _Packaged:
+    """A lens of ours: what it lacks is known at once, the rest is imported where it is used.
+
+    Of a table most lenses lack something, and importing all of them takes longer than a small
+    audit.
+    """
+
+    def __init__(self, lacks: Callable[[Decisions], str | None], module: str) -> None:
+        self.lacks = lacks
+        self._module = module
+
+    def measure(self, decisions: Decisions, options: Options, /) -> LensResult:
+        """The rows of this lens."""
+        result: LensResult = import_module(self._module).measure(decisions, options)
+        return result
+
+    def needs(self, roles: Roles, /) -> list[Need]:
+        """The tables that this lens measures from."""
+        found: list[Need] = import_module(self._module).needs(roles)
+        return found
+
+
 # In the order in which they run.
 LENSES: dict[str, Lens] = {
-    "statistical": statistical,
-    "counterfactual": counterfactual,
-    "thresholds": thresholds,
-    "labelers": labelers,
-    "norms": norms,
+    "statistical": _Packaged(statistical.lacks, "evenhand.lenses.statistical.lens"),
+    "counterfactual": _Packaged(counterfactual.lacks, "evenhand.lenses.counterfactual.lens"),
+    "thresholds": _Packaged(thresholds.lacks, "evenhand.lenses.thresholds.lens"),
+    "labelers": _Packaged(labelers.lacks, "evenhand.lenses.labelers.lens"),
+    "norms": _Packaged(norms.lacks, "evenhand.lenses.norms.lens"),
 }
 # What lenses were once called, still understood where somebody names one.
 FORMER_NAMES = {"causal": "counterfactual"}

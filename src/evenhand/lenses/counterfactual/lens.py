@@ -15,6 +15,7 @@ from evenhand.decisions.tallies.collect import Need
 from evenhand.decisions.tallies.pairs import MARK, flipped_rows, matching_attribute, pair_counts
 from evenhand.decisions.tally import Tally
 from evenhand.errors import DataError, UsageError, nearest
+from evenhand.lenses.counterfactual import lacks as lacks
 from evenhand.lenses.counterfactual.pairs import PairFamily, PairTable, pair_table
 from evenhand.lenses.counterfactual.rows import flip_rows, gap_rows, rate_gaps, side_rows
 from evenhand.lenses.measures import COUNTERFACTUAL_RATES, look_up
@@ -32,17 +33,6 @@ PREFIX = "counterfactual_"
 SIGNS = ("agree", "disagree", "surely disagree")
 ENDS = {"": "value", "_low": "family_low", "_high": "family_high"}
 Key = tuple[str, str, str, str]
-
-
-def lacks(decisions: Decisions) -> str | None:
-    """What the table would need for this lens, or None where it has it."""
-    found = decisions.roles.counterfactual
-    if not found:
-        return "a decision under each value of an attribute (columns 'decision@<value>')"
-    if len(found) == 1:
-        only = next(iter(found))
-        return f"a decision under a second value: it has one under '{only}' alone"
-    return None
 
 
 def needs(roles: Roles) -> list[Need]:

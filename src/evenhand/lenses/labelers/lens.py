@@ -15,6 +15,7 @@ from evenhand.decisions.tallies.collect import Need, group_needs
 from evenhand.decisions.tallies.labelers import ItemTable, item_table, label_counts, repeated_labels
 from evenhand.decisions.tally import Tally
 from evenhand.errors import DataError, UsageError
+from evenhand.lenses.labelers import lacks as lacks
 from evenhand.lenses.labelers.contrasts import (
     Difference,
     contrast_rows,
@@ -52,20 +53,6 @@ from evenhand.lenses.statistical.confusion import prepare
 from evenhand.speech import agree, plural
 
 LENS = "labelers"
-
-
-def lacks(decisions: Decisions) -> str | None:
-    """What the table would need for this lens, or None where it has it."""
-    roles = decisions.roles
-    if roles.labeler is None:
-        return "a labeler column"
-    if not roles.group:
-        return "a group column"
-    if roles.truth is None:
-        return "a truth column: what an expert says is the case"
-    if roles.rule not in ("given", "score>=t"):
-        return "a decision column: what the labeler said"
-    return None
 
 
 def needs(roles: Roles) -> list[Need]:

@@ -19,6 +19,7 @@ from evenhand.decisions.tallies.scores import is_weighted
 from evenhand.decisions.tallies.sets import table_name
 from evenhand.decisions.tally import Tally
 from evenhand.errors import DataError, UsageError, nearest
+from evenhand.lenses.norms import lacks as lacks
 from evenhand.lenses.norms.rows import (
     NormCells,
     cells_of,
@@ -40,20 +41,6 @@ MOST_CLASSES = 1_000
 SMALL_GROUP, FEW_ROWS = 100, 30
 # Under so many clusters, intervals of trends that clusters tilt were found to cover .91 to .94.
 FEW_CLUSTERS = 20
-
-
-def lacks(decisions: Decisions) -> str | None:
-    """What the table would need for this lens, or None where it has it."""
-    roles = decisions.roles
-    if not roles.norm and not roles.norm_irrelevant:
-        return "norm columns 'norm@<group>' (evenhand norms score adds them)"
-    if not roles.group:
-        return "a group column"
-    if not roles.truth:
-        return "a truth column"
-    if not roles.scores and not roles.score and OWN_SCORE not in decisions.columns:
-        return "a score of each row's class: columns 'score:<class>' or 'score:truth', or a score"
-    return None
 
 
 def needs(roles: Roles) -> list[Need]:

@@ -15,6 +15,7 @@ from evenhand.errors import DataError, UsageError, nearest
 from evenhand.lenses.measures import CATALOGUE, counted_rates
 from evenhand.lenses.rows import LensResult, Options, Rows, exclusions
 from evenhand.lenses.scope import Scope, choose_reference, rule_name
+from evenhand.lenses.statistical import lacks as lacks
 from evenhand.lenses.statistical.clusters import Clusters
 from evenhand.lenses.statistical.compare import (
     Noise,
@@ -42,16 +43,6 @@ LENS = "statistical"
 ODDS = ("true_positive_rate", "false_positive_rate")
 # From this many groups of one case each, a group column is probably an id.
 FEW_GROUPS = 10
-
-
-def lacks(decisions: Decisions) -> str | None:
-    """What the table would need for this lens, or None where it has it."""
-    roles = decisions.roles
-    if not roles.group:
-        return "a group column"
-    if roles.rule is None and not (roles.score and roles.truth):
-        return "a decision column, or a score and a threshold"
-    return None
 
 
 def needs(roles: Roles) -> list[Need]:

@@ -25,6 +25,7 @@ from evenhand.lenses.scope import (
     threshold_rule,
 )
 from evenhand.lenses.settings import check_setting_groups, truth_quality
+from evenhand.lenses.thresholds import lacks as lacks
 from evenhand.lenses.thresholds.costs import cost_curve
 from evenhand.lenses.thresholds.margins import Margin, measure_margins, tally_margins
 from evenhand.lenses.thresholds.rows import (
@@ -50,20 +51,6 @@ MULTIPLES = (0.4, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8)
 # many groups nearly all are done with after a short look, and those left after a longer one.
 LOOKS = ((199, 0.05),)
 MANY_GROUPS, LONG_LOOKS = 100, ((39, 0.2), (199, 0.05), (1_999, 0.01), (9_999, 0.002))
-
-
-def lacks(decisions: Decisions) -> str | None:
-    """What the table would need for this lens, or None where it has it."""
-    roles = decisions.roles
-    if not roles.group:
-        return "a group column"
-    if roles.score is None:
-        return "a score column"
-    if roles.threshold is None:
-        return "a threshold"
-    if roles.truth is None:
-        return "a truth column"
-    return None
 
 
 def needs(roles: Roles) -> list[Need]:
