@@ -77,11 +77,14 @@ def summarise(
         )
     share = weights / weights.sum(axis=0)
     mean = (share * draws).sum(axis=0)
-    order = np.argsort(draws, axis=0)
-    ranked = np.take_along_axis(draws, order, axis=0)
-    cumulative = np.cumsum(np.take_along_axis(share, order, axis=0), axis=0)
-    at = [np.minimum((cumulative < tail).sum(axis=0), len(draws) - 1) for tail in tails]
-    low, median, high = (np.take_along_axis(ranked, k[None], axis=0)[0] for k in at)
+    # Sorted where the draws of a number lie beside each other, which is quicker.
+    beside = np.ascontiguousarray(np.moveaxis(draws, 0, -1))
+    order = np.argsort(beside, axis=-1)
+    shares = np.take_along_axis(np.ascontiguousarray(np.moveaxis(share, 0, -1)), order, axis=-1)
+    cumulative = np.cumsum(shares, axis=-1)
+    at = [np.minimum((cumulative < tail).sum(axis=-1), len(draws) - 1) for tail in tails]
+    places = (np.take_along_axis(order, k[..., None], axis=-1) for k in at)
+    low, median, high = (np.take_along_axis(beside, k, axis=-1)[..., 0] for k in places)
     return Posterior(
         mean=mean,
         median=median,
