@@ -520,19 +520,22 @@ def _spoken(
 def _periods(look: Look) -> list[dict[str, Any]]:
     """Every period: when, how many rows, whether it is judged, and whose truth is missing."""
     of = {place: run.number for run in look.sequences for place in run.places}
+    named = look.roles.truth is not None
+    lacking = {
+        name: (history.groups, history.unlabelled())
+        for name, history in look.histories.items()
+        if named and name != "pairs"
+    }
     found = []
     for place, (stored, state) in enumerate(zip(look.periods, look.states)):
-        unlabelled: dict[str, dict[str, float]] = {}
-        if look.roles.truth is not None:
-            for name, history in look.histories.items():
-                if name == "pairs":
-                    continue
-                shares = history.unlabelled()[place]
-                unlabelled[name] = {
-                    group: round(float(share), 6)
-                    for group, share in zip(history.groups, shares)
-                    if share == share
-                }
+        unlabelled = {
+            name: {
+                group: round(float(share), 6)
+                for group, share in zip(groups, shares[place])
+                if share == share
+            }
+            for name, (groups, shares) in lacking.items()
+        }
         found.append(
             {"period": stored.period.name, "start": stored.period.start.isoformat(),
              "end": stored.period.end.isoformat(), "rows": stored.rows,
