@@ -302,9 +302,9 @@ REFUSED = {
     SCHEMA + "[[choices]]\ncompare = 'bars'\ncost_ratio = 4\ntolerance = 2\n": "c.toml, line 3: "
     'choices.compare = "bars" is not known. Did you mean \'bar\'? Write "cost_ratio" or "bar".',
     SCHEMA + "[[choices]]\ncompare = 'bar'\n": "c.toml, line 2: choices has no tolerance. Write "
-    "how far bars may lie apart, in standard deviations, such as 0.2.",
+    "how far bars may differ, in standard deviations, such as 0.2.",
     SCHEMA + "[[choices]]\ncompare = 'bar'\ntolerance = 0\n": "c.toml, line 4: choices.tolerance = "
-    "0 leaves no room. Write how far bars may lie apart, in standard deviations, such as 0.2, "
+    "0 leaves no room. Write how far bars may differ, in standard deviations, such as 0.2, "
     "above 0.",
     SCHEMA + "[[choices]]\ncompare = 'bar'\ntolerance = 0.2\n[limits]\ncriterion_gap = 0.3\n":
     "c.toml, line 6: limits.criterion_gap = 0.3 says again what [[choices]] says. Change the "

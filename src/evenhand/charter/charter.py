@@ -145,7 +145,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BarChoice:
-    """One bar for every group chosen instead of one weight, and how far bars may lie apart.
+    """One bar for every group chosen instead of one weight, and how far bars may differ.
 
     `tolerance` is in standard deviations of what labelers see: a limit on `criterion_gap`.
     """

@@ -96,7 +96,7 @@ _CHOICE_KEYS = (
 
 COMPARED = ("cost_ratio", "bar")
 _BAR_KEYS = ("compare", "tolerance", "decided_by", "decided_on", "review_by", "reason")
-_APART = "Write how far bars may lie apart, in standard deviations, such as 0.2"
+_APART = "Write how far bars may differ, in standard deviations, such as 0.2"
 
 
 def read_bar(top: Entry) -> BarChoice | None:

@@ -322,7 +322,7 @@ models_balance = ""
 # cases are more common in one group, one bar weighs the two mistakes differently.
 #[[choices]]
 #compare = "bar"
-#tolerance = 0.2                # how far bars may lie apart, in standard deviations
+#tolerance = 0.2                # how far bars may differ, in standard deviations
 
 # For a pair, cross two group columns in the order producer*consumer:
 #   attribute = "writer_group*reader_group"
