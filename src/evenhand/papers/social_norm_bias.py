@@ -316,10 +316,11 @@ def share_scatter(
         chart["y_domain"] = [-1, 1]
         charts.append(chart | axes)
     what = "without task words, " if irrelevant else ""
+    each = ", by approach" if len(keys) > 1 else ""
     return Figure(
         name=name,
         title=f"Correlation of score and norm within women of an occupation, {what}against their "
-        "share",
+        f"share{each}",
         charts=charts,
         columns=("representation", "approach", "occupation", "p_c", "r_c", *INTERVAL),
         rows=rows,
