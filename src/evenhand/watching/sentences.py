@@ -30,13 +30,14 @@ def headline(look: Look, rows: Sequence[Row], words: Words) -> str:
     looks = plural(len(look.places), every)
     if not look.places:
         return "Nothing is judged yet."
-    if any(row["verdict"] == CANNOT_TELL for row in rows):
-        open_ = [row for row in rows if row["verdict"] == CANNOT_TELL]
-        which = f"{count_words(len(open_))} of {plural(len(rows), 'comparison')}"
-        if len(rows) == len(open_):
-            which = "the one comparison" if len(rows) == 1 else "none of the comparisons"
-        verb = "can" if which.startswith("none") else "cannot"
-        return f"After {looks} no alarm is open, and {which} the data {verb} settle yet."
+    open_ = sum(row["verdict"] == CANNOT_TELL for row in rows)
+    if open_:
+        what = f"cannot settle {count_words(open_)} of {plural(len(rows), 'comparison')}"
+        if len(rows) == 1:
+            what = "cannot settle the one comparison"
+        elif open_ == len(rows):
+            what = "can settle none of the comparisons"
+        return f"After {looks} no alarm is open, and the data {what} yet."
     if all(row["verdict"] == NOT_ASSESSED for row in rows):
         return f"After {looks} no alarm is open; no limits are set, so nothing is judged."
     return f"After {looks} no alarm is open and nothing lies outside its limit."
