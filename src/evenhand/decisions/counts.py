@@ -3,9 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from evenhand.decisions.question import Question
 from evenhand.decisions.roles import Attribute
 from evenhand.decisions.table import Decisions
 from evenhand.decisions.tally import Tally
+
+# Cells by cluster that Spark hands to its driver; of more, only sums over clusters leave it.
+MOST_AT_DRIVER = 100_000
 
 
 def count_attributes(
@@ -15,7 +19,8 @@ def count_attributes(
 
     Counts of a crossed attribute, added up over one of its columns, are those of the others, rows
     without a value included: the table is read and grouped once. Attributes that are not crossed
-    are asked for together, so that an engine that can share a scan does.
+    are asked for together, so that an engine that can share a scan does. Where Spark has more
+    cells by `cluster` than its driver should hold, the key is `clustered`: whether there is one.
 
     Examples:
         >>> table = {"d": [1, 0, 1], "sex": ["f", "m", "f"], "site": ["a", "a", "b"]}
@@ -26,17 +31,27 @@ def count_attributes(
         >>> found[0].dense(["group", "decision"], "n").tolist()
         [[0.0, 2.0], [1.0, 0.0]]
     """
-    if decisions.tallies is not None or len(attributes) < 2:
+    if decisions.tallies is not None:
         return [decisions.count(attribute, cluster=cluster) for attribute in attributes]
     widest = max(attributes, key=lambda attribute: len(attribute.columns))
-    if any(set(attribute.columns) - set(widest.columns) for attribute in attributes):
-        return decisions.answer(
-            [decisions.count_question(attribute, cluster=cluster) for attribute in attributes]
-        )
-    question = replace(decisions.count_question(widest, cluster=cluster), attribute=None)
-    (joint,) = decisions.answer([question])
+    shared = not any(set(attribute.columns) - set(widest.columns) for attribute in attributes)
+    asked = [widest] if shared else list(attributes)
+
+    def ask(**by: bool) -> list[Question]:
+        every = [decisions.count_question(attribute, **by) for attribute in asked]
+        return [replace(every[0], attribute=None)] if shared else every
+
+    questions = ask(cluster=cluster)
+    limited = decisions.engine == "spark" and "cluster" in questions[0].keys
+    if limited:
+        questions = [replace(q, frame=q.frame.head(MOST_AT_DRIVER + 1)) for q in questions]
+    found = decisions.answer(questions)
+    if limited and any(len(tally) > MOST_AT_DRIVER for tally in found):
+        found = decisions.answer(ask(clustered=True))
+    if not shared:
+        return found
     return [
-        decisions.name_groups(_of_columns(joint, attribute, widest), attribute)
+        decisions.name_groups(_of_columns(found[0], attribute, widest), attribute)
         for attribute in attributes
     ]
 

@@ -2,14 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import narwhals as nw
-import numpy as np
 
 from evenhand.decisions.arrays import NAMED_APART, as_roles
 from evenhand.decisions.columns import (
@@ -26,13 +25,12 @@ from evenhand.decisions.columns import (
 )
 from evenhand.decisions.cuts import Cut, check_scale, cut_expression, reaches
 from evenhand.decisions.keywords import RoleArguments, describe_roles
-from evenhand.decisions.labels import MISSING, RESERVED, SUMMARY, crossed_name, label
+from evenhand.decisions.labels import MISSING, RESERVED, SUMMARY, label
+from evenhand.decisions.question import Question, group_keys, join_groups, read_tally
 from evenhand.decisions.read import (
     Frame,
     collect_together,
     engine_faults,
-    key_codes,
-    number_values,
     open_table,
     unreadable,
 )
@@ -46,7 +44,6 @@ from evenhand.decisions.roles import (
 )
 from evenhand.decisions.tally import Tally
 from evenhand.errors import DataError, EvenhandError, UsageError
-from evenhand.stats.weights import distinct
 
 if TYPE_CHECKING:
     from evenhand.decisions.tallies.sets import Tallies
@@ -54,16 +51,6 @@ if TYPE_CHECKING:
 # Groups by name, as postcodes or schools are; of numbers fewer, since they are to be cut first.
 MOST_GROUPS, MOST_NUMBERS, MOST_STRATA = 100_000, 1_000, 1_000
 LOOK_AHEAD = 20_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """A grouped aggregation of a table, not asked yet; its groups are those of the attribute."""
-
-    frame: Frame
-    keys: tuple[str, ...]
-    sums: tuple[str, ...]
-    attribute: Attribute | None = None
 
 
 @describe_roles
@@ -204,8 +191,10 @@ and 0.9. For a 75% cut write threshold=0.75.
         """Counts by (group, stratum, truth, decision), with sums of weights where there are any."""
         return self.answer([self.count_question(attribute, cluster=cluster)])[0]
 
-    def count_question(self, attribute: Attribute, *, cluster: bool = False) -> "Question":
-        """What `count` asks of the engine."""
+    def count_question(
+        self, attribute: Attribute, *, cluster: bool = False, clustered: bool = False
+    ) -> Question:
+        """What `count` asks of the engine; `clustered` keeps apart who has a cluster at all."""
         keys: dict[str, nw.Expr] = {f"group{i}": nw.col(c) for i, c in enumerate(attribute.columns)}
         keys |= self.stratum_key()
         if self.roles.truth:
@@ -228,6 +217,8 @@ and 0.9. For a 75% cut write threshold=0.75.
             keys["decision"] = self.decision_expression()
         if cluster and self.roles.together:
             keys["cluster"] = nw.col(self.roles.together)
+        if clustered and self.roles.together:
+            keys["clustered"] = _where_known(self.roles.together)
         return self.question(keys, sums, attribute=attribute)
 
     def labels(self, columns: Iterable[str]) -> list[list[str | None]]:
@@ -258,7 +249,7 @@ and 0.9. For a 75% cut write threshold=0.75.
         *,
         frame: Frame | None = None,
         attribute: Attribute | None = None,
-    ) -> "Question":
+    ) -> Question:
         """A grouped aggregation that is not asked yet: rows (`n`) and sums, by keys."""
         table = self.frame if frame is None else frame
         named = [e.alias(f"key:{k}") for k, e in keys.items()]
@@ -270,18 +261,14 @@ and 0.9. For a 75% cut write threshold=0.75.
         )
         return Question(frame=grouped, keys=tuple(keys), sums=tuple(sums), attribute=attribute)
 
-    def answer(self, questions: Sequence["Question"]) -> list[Tally]:
+    def answer(self, questions: Sequence[Question]) -> list[Tally]:
         """The tallies of several questions; Polars reads the table once for all of them."""
         with self.engine_errors():
             tables = collect_together([q.frame for q in questions], engine=self.engine)
         return [self._tally(q, table) for q, table in zip(questions, tables, strict=True)]
 
-    def _tally(self, question: "Question", table: Any) -> Tally:
-        names = {"n": "n", **{k: f"sum:{k}" for k in question.sums}}
-        tally = Tally.coded(
-            {k: key_codes(table[f"key:{k}"]) for k in question.keys},
-            {k: number_values(table[name]) for k, name in names.items()},
-        )
+    def _tally(self, question: Question, table: Any) -> Tally:
+        tally = read_tally(table, question.keys, question.sums)
         return self.name_groups(tally, question.attribute) if question.attribute else tally
 
     def collect(self, frame: Frame) -> dict[str, list[Any]]:
@@ -365,32 +352,16 @@ and 0.9. For a 75% cut write threshold=0.75.
 
     def name_groups(self, tally: Tally, attribute: Attribute) -> Tally:
         """The tally with the group columns of an attribute joined into one key `group`."""
-        parts = [f"group{i}" for i in range(len(attribute.columns))]
-        # Rows are many and groups are few: names are joined once per group.
-        sizes = [len(tally.labels[part]) + 1 for part in parts]
-        flat = np.ravel_multi_index([tally.codes[part] + 1 for part in parts], sizes)
-        cells, place = distinct(flat)
-        names: list[list[str | None]] = []
-        for part, codes in zip(parts, np.unravel_index(cells, sizes)):
-            labels = [*tally.labels[part], MISSING if self.roles.missing == "group" else None]
-            names.append([labels[code - 1] for code in codes])
-        joined = [None if None in c else crossed_name(map(str, c)) for c in zip(*names)]
-        keys = Tally.of({"group": joined}, {"n": [0.0] * len(joined)})
-        most, many = min(map(self._most_groups, attribute.columns)), len(keys.labels["group"])
+        parts = group_keys(attribute)
+        named = join_groups(tally, attribute, missing=self.roles.missing)
+        names = named.labels["group"]
+        most, many = min(map(self._most_groups, attribute.columns)), len(names)
         if many > most:
             raise too_many(attribute.name, most, f"{many:,}")
         for column, part in zip(attribute.columns, parts):
             _check_reserved("group", column, tally.labels[part], RESERVED)
         _check_reserved("stratum", self.roles.stratum, tally.labels.get("stratum", ()), (SUMMARY,))
-        rest = [k for k in tally.labels if k not in parts]
-        return Tally(
-            labels={"group": keys.labels["group"], **{k: tally.labels[k] for k in rest}},
-            codes={
-                "group": keys.codes["group"][place],
-                **{k: tally.codes[k] for k in rest},
-            },
-            sums=tally.sums,
-        )
+        return named
 
     @cached_property
     def survey(self) -> dict[str, float]:

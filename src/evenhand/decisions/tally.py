@@ -204,6 +204,24 @@ class Tally:
             sums=self.sums,
         ).compact()
 
+    def collapsed(self, key: str, name: str) -> Self:
+        """The tally with whether a key has a value, under this name, in place of the value.
+
+        Examples:
+            >>> tally = Tally.of({"cluster": ["ann", None, "bob"]}, {"n": [3, 4, 1]})
+            >>> found = tally.collapsed("cluster", "clustered")
+            >>> found.labels, found.sums["n"].tolist()
+            ({'clustered': ('1',)}, [4.0, 4.0])
+        """
+        if key not in self.labels:
+            return self
+        known = np.minimum(self.codes[key], 0)
+        return type(self)(
+            labels={**{k: v for k, v in self.labels.items() if k != key}, name: ("1",)},
+            codes={**{k: v for k, v in self.codes.items() if k != key}, name: known},
+            sums=self.sums,
+        ).compact()
+
     def resample(self, *, draws: int = 1_000, seed: int = 0) -> FloatArray:
         """Counts (draws × cells) as if the rows had been drawn anew: cells, never rows."""
         drawn = count_bootstrap(self.sums["n"], draws=draws, seed=seed)

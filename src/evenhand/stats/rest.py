@@ -55,7 +55,9 @@ def rest_of_groups(
         left_mass[at] -= parts.weight[mine]
         others, change = _left_out(left_hits, left_mass, block, blocks)
         own, own_change = _left_out(parts.hits[mine], parts.weight[mine], whose, blocks)
-        inner = add_up(own_change * change[at], whose, blocks)
+        with np.errstate(all="ignore"):
+            # What a cluster changes that is all of its group is no number, and is not read.
+            inner = add_up(own_change * change[at], whose, blocks)
         factor = _jackknife_factor(own["clusters"]) * _jackknife_factor(others["clusters"])
         shared[:, group] = (inner * factor).reshape(strata, classes)
         for name, values in others.items():

@@ -158,12 +158,27 @@ def mantel_haenszel_jackknife(
     """
     parts = [np.asarray(part, np.float64) for part in (hits, n, hits_reference, n_reference)]
     table = np.stack(np.broadcast_arrays(*parts))
+    place = np.asarray(stratum, np.intp)
+    whole = _add_rows(table, place, int(place.max(initial=-1)) + 1)
+    value, left, sizes = left_out_summaries(table, whole, stratum=place, cluster=cluster)
+    found = jackknife_summary(value, left, sizes=sizes, z=z)
+    return replace(found, low=np.maximum(found.low, -1.0), high=np.minimum(found.high, 1.0))
+
+
+def left_out_summaries(
+    table: FloatArray, whole: FloatArray, *, stratum: ArrayLike, cluster: ArrayLike
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The Mantel–Haenszel gap of whole strata; without each cluster, and what each weighs there.
+
+    `table` has the rows (hits, n, hits′, n′) × (cluster, stratum), of all clusters or of some,
+    and `whole` the same sums by stratum over all of them.
+    """
+    strata = whole.shape[1]
     place, who = np.asarray(stratum, np.intp), np.unique(cluster, return_inverse=True)[1]
-    strata, clusters = int(place.max(initial=-1)) + 1, int(who.max(initial=-1)) + 1
+    clusters = int(who.max(initial=-1)) + 1
     pair, inverse = np.unique(who * max(strata, 1) + place, return_inverse=True)
     own = _add_rows(table, inverse, len(pair))
     place, who = pair % max(strata, 1), pair // max(strata, 1)
-    whole = _add_rows(own, place, strata)
     gap, weight = _weighed_gap(whole, whole)
     gap_left, weight_left = _weighed_gap(whole[:, place] - own, whole[:, place])
     moved = np.stack([gap_left - gap[place], weight_left - weight[place]])
@@ -175,9 +190,7 @@ def mantel_haenszel_jackknife(
         left = np.where(bottom > 1e-9 * total, top / bottom, np.nan)
     # Strata with one side only say nothing of the gap, and nor does a cluster's size there.
     useful = (own[1] + own[3]) * (weight[place] > 0)
-    sizes = _add_rows(useful[None], who, clusters)[0]
-    found = jackknife_summary(value, left, sizes=sizes, z=z)
-    return replace(found, low=np.maximum(found.low, -1.0), high=np.minimum(found.high, 1.0))
+    return value, left, _add_rows(useful[None], who, clusters)[0]
 
 
 def _add_rows(table: FloatArray, index: NDArray[np.intp], size: int) -> FloatArray:

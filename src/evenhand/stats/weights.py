@@ -204,8 +204,6 @@ def group_covariance(
         ...                  shape=(2,), axis=0).round(4).tolist()
         [[0.0625, 0.0625], [0.0625, 0.0625]]
     """
-    from scipy import sparse
-
     parts = sum_pairs(hit_weight, weight, cell=cell, cluster=cluster)
     cells = int(np.prod(shape))
     total = add_up(parts.weight, parts.cell, cells)
@@ -214,7 +212,24 @@ def group_covariance(
         value = add_up(parts.hits, parts.cell, cells) / total
         factor = np.where(clusters >= 2, np.sqrt((clusters - 1) / clusters), np.nan)
         change = parts.change(value, total)
+    inner, place = shared_products(parts, change, shape=shape, axis=axis)
     groups = shape[axis]
+    scale = factor[place]
+    outer = tuple(size for i, size in enumerate(shape) if i != axis % len(shape))
+    covariance = inner * scale[:, :, None] * scale[:, None, :]
+    return np.asarray(covariance.reshape(*outer, groups, groups))
+
+
+def shared_products(
+    parts: "ClusterPairs", change: FloatArray, *, shape: tuple[int, ...], axis: int
+) -> tuple[FloatArray, NDArray[np.int64]]:
+    """Σ over clusters of what each changes in one group's rate times in another's, (…, G, G).
+
+    Also the cells of every block of groups, (…, G): a block is all that is not the groups' axis.
+    """
+    from scipy import sparse
+
+    cells, groups = int(np.prod(shape)), shape[axis]
     # Each block of groups (a stratum's class, say) gets columns of its own: no other is reached.
     place = np.moveaxis(np.arange(cells).reshape(shape), axis, -1).reshape(-1, groups)
     block, member = np.empty(cells, dtype=np.int64), np.empty(cells, dtype=np.int64)
@@ -231,10 +246,7 @@ def group_covariance(
         )
         product = (moved @ moved.T).tocoo()
         inner[block[product.row], member[product.row], member[product.col]] = product.data
-    scale = factor[place]
-    outer = tuple(size for i, size in enumerate(shape) if i != axis % len(shape))
-    covariance = inner * scale[:, :, None] * scale[:, None, :]
-    return np.asarray(covariance.reshape(*outer, groups, groups))
+    return inner, place
 
 
 def class_gap_covariance(

@@ -8,9 +8,10 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
+from evenhand.decisions.question import Question
 from evenhand.decisions.read import Frame
 from evenhand.decisions.roles import Attribute
-from evenhand.decisions.table import Decisions, Question
+from evenhand.decisions.table import Decisions
 from evenhand.decisions.tallies.collect import Need, collect_tallies
 from evenhand.decisions.tallies.privacy import with_names
 from evenhand.decisions.tallies.sets import Tallies

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from evenhand.decisions.question import Question
 from evenhand.decisions.roles import COLUMN_ROLES, OWN_SCORE, Attribute, Roles
-from evenhand.decisions.table import Decisions, Question
+from evenhand.decisions.table import Decisions
 from evenhand.decisions.tallies.counting import count_scores, may_count
 from evenhand.decisions.tallies.grid import VALUE, are_too_many, gridded
 from evenhand.decisions.tallies.labelers import item_question, label_question

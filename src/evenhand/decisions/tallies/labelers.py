@@ -6,9 +6,10 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
+from evenhand.decisions.question import Question
 from evenhand.decisions.read import Frame
 from evenhand.decisions.roles import Attribute
-from evenhand.decisions.table import Decisions, Question
+from evenhand.decisions.table import Decisions
 from evenhand.decisions.tallies.sets import table_name
 from evenhand.decisions.tally import Tally
 from evenhand.stats.estimate import FloatArray

@@ -7,8 +7,9 @@ from typing import Any
 import narwhals as nw
 
 from evenhand.decisions.labels import label, ordered
+from evenhand.decisions.question import Question
 from evenhand.decisions.roles import Attribute, Roles
-from evenhand.decisions.table import Decisions, Question
+from evenhand.decisions.table import Decisions
 from evenhand.decisions.tallies.sets import Tallies, table_name
 from evenhand.decisions.tally import Tally
 from evenhand.errors import DataError

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.decisions.cuts import as_number
+from evenhand.decisions.question import Question
 from evenhand.decisions.read import Frame
 from evenhand.decisions.roles import Attribute, Roles
-from evenhand.decisions.table import Decisions, Question
+from evenhand.decisions.table import Decisions
 from evenhand.decisions.tallies.grid import (
     CELL,
     UNCUT,

@@ -11,8 +11,7 @@ from evenhand.decisions.roles import Roles
 from evenhand.decisions.tallies.pairs import MARK
 from evenhand.decisions.tally import Codes, Tally
 from evenhand.lenses.scope import Scope
-from evenhand.lenses.statistical.confusion import prepare
-from evenhand.lenses.statistical.rates import weight_column
+from evenhand.lenses.statistical.confusion import prepare, weight_column
 from evenhand.stats.estimate import FloatArray, student_critical
 from evenhand.stats.families import (
     bonferroni,

@@ -1,9 +1,11 @@
 """Hits and cases of every cluster, from the tally by cluster, laid out once for all rates.
 
 A rate counts some states of truth and decision, so the sums of a cluster by state serve every
-rate; which clusters occur where, and in which order, is found once.
+rate; which clusters occur where, and in which order, is found once. Where the clusters stay on an
+engine, each part of them is laid out there, and what comes back are sums of products.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -11,9 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.decisions.roles import Roles
 from evenhand.decisions.tally import Codes, Tally
-from evenhand.lenses.measures import cells_of
-from evenhand.lenses.statistical.confusion import UNKNOWN, Confusion
+from evenhand.lenses.measures import cells_of, counted_rates
+from evenhand.lenses.statistical.confusion import UNKNOWN, Confusion, prepare, weight_column
+from evenhand.stats.cluster_products import ClusterProducts, ClusterSums, Shape, products_of_part
 from evenhand.stats.estimate import FloatArray
 from evenhand.stats.weights import distinct
 
@@ -71,6 +75,12 @@ class Clusters:
         clusters[place] = cluster[None, :]
         return place, cells, clusters
 
+    def of_rate(self, rate: str, weight: str | None) -> ClusterSums:
+        """What is known of every cluster's hits and cases of a rate."""
+        sums = self.sums(rate, weight)
+        squares = sums.pop("squares")
+        return ClusterSums(sums=sums, squares=squares, shape=shape_of(self.table))
+
     def sums(self, rate: str, weight: str | None) -> dict[str, NDArray[Any]]:
         """Hits and cases of every cluster in every (stratum, group, class), in order.
 
@@ -123,3 +133,74 @@ class Clusters:
             np.bincount(flat + key.size, hit, size),
         )
         return np.asarray(missed + decided, np.float64).reshape(STATES, -1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartProducts:
+    """What a part of the clusters adds to every product that an attribute's rates need.
+
+    A function of a tally of whole clusters by (group, stratum, truth, decision), to be called
+    where they lie: `labels` are those of the whole table, `table` its counts, `reference` the
+    place of the group that others are compared with, None for all others.
+    """
+
+    table: Confusion
+    roles: Roles
+    labels: Mapping[str, tuple[str, ...]]
+    reference: int | None
+
+    def __call__(self, part: Tally) -> dict[str, FloatArray]:
+        """Sums by name, of every rate, and how many clusters there are (`units`)."""
+        for key, labels in self.labels.items():
+            if key in part.labels and key != "cluster":
+                part = part.relabel(key, labels)
+        used = part.codes["cluster"][(part.codes["cluster"] >= 0) & (part.codes["group"] >= 0)]
+        found = {"units": np.array([float(np.unique(used).size)])}
+        clusters = Clusters(prepare(part, self.roles)[0], self.table)
+        for rate in counted_rates(truth=self.table.has_truth):
+            weight = weight_column(self.table.sums, rate)
+            sums = clusters.sums(rate, weight)
+            del sums["squares"]
+            hits, total = self.table.hits_and_cases(rate, weight or "n")
+            products = products_of_part(
+                sums,
+                hits=hits.reshape(-1),
+                total=total.reshape(-1),
+                shape=shape_of(self.table),
+                reference=self.reference,
+                over_classes=len(self.table.classes) > 2,
+            )
+            found |= {f"{rate}/{name}": values for name, values in products.items()}
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatheredClusters:
+    """The products of all clusters, added up by the engine that holds them."""
+
+    table: Confusion
+    products: Mapping[str, FloatArray]
+
+    @property
+    def units(self) -> int:
+        """How many clusters there are."""
+        return int(self.products["units"][0])
+
+    def of_rate(self, rate: str, weight: str | None) -> ClusterProducts:
+        """What is known of all clusters' hits and cases of a rate."""
+        hits, total = self.table.hits_and_cases(rate, weight or "n")
+        _, squares = self.table.hits_and_cases(rate, f"{weight}2" if weight else "n")
+        prefix = f"{rate}/"
+        own = {k.removeprefix(prefix): v for k, v in self.products.items() if k.startswith(prefix)}
+        return ClusterProducts(
+            hits=hits.reshape(-1),
+            total=total.reshape(-1),
+            squares=squares.reshape(-1),
+            shape=shape_of(self.table),
+            products=own,
+        )
+
+
+def shape_of(table: Confusion) -> Shape:
+    """Strata, groups and classes of a table of counts."""
+    return len(table.strata), len(table.groups), len(table.classes)

@@ -24,7 +24,7 @@ MOST_JOINT_CLASSES = 60
 MOST_COVARIED_CLASSES = 400
 KEPT = ("truth", "stratum")
 # Keys without which a row says nothing: its weight, its scores, its cluster.
-NEEDED = ("weighed", "scored", "cluster")
+NEEDED = ("weighed", "scored", "cluster", "clustered")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +177,13 @@ def confusion(tally: Tally, roles: Roles) -> Confusion:
         positive=positive,
         has_truth=bool(sums["n"][..., :2, :].sum()),
     )
+
+
+def weight_column(sums: dict[str, FloatArray], rate: str) -> str | None:
+    """Which sum weighs this rate: reviews stand for the unreviewed wherever truth is needed."""
+    if cells_of(rate).needs_truth and "reviewed" in sums:
+        return "reviewed"
+    return "weight" if "weight" in sums else None
 
 
 def find_classes(tally: Tally, roles: Roles) -> tuple[tuple[str, ...], str | None]:

@@ -8,6 +8,7 @@ from evenhand.decisions.counts import count_attributes
 from evenhand.decisions.labels import MISSING, OVERALL, REST
 from evenhand.decisions.roles import Attribute, Roles
 from evenhand.decisions.table import Decisions
+from evenhand.decisions.tallies.by_cluster import sum_over_clusters
 from evenhand.decisions.tallies.collect import Need, group_needs
 from evenhand.decisions.tallies.scores import ScoreTallies
 from evenhand.decisions.tally import Tally
@@ -16,7 +17,7 @@ from evenhand.lenses.measures import CATALOGUE, counted_rates
 from evenhand.lenses.rows import LensResult, Options, Rows, exclusions
 from evenhand.lenses.scope import Scope, choose_reference, rule_name
 from evenhand.lenses.statistical import lacks as lacks
-from evenhand.lenses.statistical.clusters import Clusters
+from evenhand.lenses.statistical.clusters import Clusters, GatheredClusters, PartProducts
 from evenhand.lenses.statistical.compare import (
     Noise,
     Pairing,
@@ -75,9 +76,12 @@ def measure(decisions: Decisions, options: Options) -> LensResult:
         if ruled:
             classes, positive = find_classes(tally, decisions.roles)
             details |= {"classes": list(classes), "positive": positive}
-            if "cluster" in tally.codes:
-                units[attribute.name] = independent_units(tally, decisions.roles)
-            rows, remarks = measure_tally(tally, attribute, decisions.roles, options)
+            gathered = gather_clusters(decisions, tally, attribute, options)
+            if decisions.roles.together is not None:
+                units[attribute.name] = independent_units(tally, decisions.roles, gathered)
+            rows, remarks = measure_tally(
+                tally, attribute, decisions.roles, options, gathered=gathered
+            )
             parts += rows
             notes += remarks
         columns = scored_classes(decisions, tally)
@@ -90,19 +94,38 @@ def measure(decisions: Decisions, options: Options) -> LensResult:
         excluded=excluded,
         notes=tuple(notes),
         details=details,
-        tallies=tuple(tallies),
+        tallies=tuple(tally.collapsed("cluster", "clustered") for tally in tallies),
     )
 
 
-def independent_units(tally: Tally, roles: Roles) -> dict[str, object]:
+def gather_clusters(
+    decisions: Decisions, tally: Tally, attribute: Attribute, options: Options
+) -> GatheredClusters | None:
+    """Products over clusters from the engine, where the clusters themselves stay there."""
+    if "clustered" not in tally.codes:
+        return None
+    table = confusion(tally, decisions.roles)
+    scope = attribute_scope(table, attribute, decisions.roles, options)
+    part = PartProducts(
+        table=table, roles=decisions.roles, labels=tally.labels, reference=scope.place
+    )
+    return GatheredClusters(table=table, products=sum_over_clusters(decisions, attribute, part))
+
+
+def independent_units(
+    tally: Tally, roles: Roles, gathered: GatheredClusters | None
+) -> dict[str, object]:
     """How many clusters the rows of an attribute come from, and what they are."""
-    codes = tally.codes
-    used = codes["cluster"][(codes["cluster"] >= 0) & (codes["group"] >= 0)]
-    seen = np.bincount(used, minlength=1)
+    if gathered is None:
+        codes = tally.codes
+        used = codes["cluster"][(codes["cluster"] >= 0) & (codes["group"] >= 0)]
+        count = int(np.count_nonzero(np.bincount(used, minlength=1)))
+    else:
+        count = gathered.units
     return {
         "unit": "clusters" if roles.cluster else "labelers",
         "column": roles.together,
-        "count": int(np.count_nonzero(seen)),
+        "count": count,
     }
 
 
@@ -118,11 +141,21 @@ def scored_classes(decisions: Decisions, tally: Tally) -> dict[str, str]:
 
 
 def measure_tally(
-    tally: Tally, attribute: Attribute, roles: Roles, options: Options
+    tally: Tally,
+    attribute: Attribute,
+    roles: Roles,
+    options: Options,
+    *,
+    gathered: GatheredClusters | None = None,
 ) -> tuple[list[Rows], list[str]]:
-    """The rows of one attribute from its tally alone, and what is worth saying of them."""
+    """The rows of one attribute from its tally, and what is worth saying of them.
+
+    `gathered` is what is known of clusters where the tally is not by cluster itself.
+    """
     table = confusion(tally, roles)
-    clusters = Clusters(prepare(tally, roles)[0], table) if "cluster" in tally.labels else None
+    clusters: Clusters | GatheredClusters | None = gathered
+    if "cluster" in tally.labels:
+        clusters = Clusters(prepare(tally, roles)[0], table)
     if table.sums["n"].sum() == 0:
         raise DataError(
             f"Nothing is left to measure for group={attribute.name!r}: no row has both a group "
@@ -253,8 +286,9 @@ def left_out(tally: Tally, attribute: Attribute, roles: Roles) -> dict[str, int]
         reasons["no truth"] = n[codes["truth"] < 0].sum()
     if "stratum" in codes:
         reasons[f"no {roles.stratum}"] = n[codes["stratum"] < 0].sum()
-    if "cluster" in codes:
-        reasons[f"no {roles.together}"] = n[codes["cluster"] < 0].sum()
+    for key in ("cluster", "clustered"):
+        if key in codes:
+            reasons[f"no {roles.together}"] = n[codes[key] < 0].sum()
     if "weighed" in codes:
         reasons[f"no {roles.weight}"] = n[codes["weighed"] < 0].sum()
     if "scored" in codes:

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.lenses.measures import cells_of, measure
-from evenhand.lenses.statistical.clusters import Clusters
-from evenhand.lenses.statistical.confusion import Confusion
+from evenhand.lenses.measures import measure
+from evenhand.lenses.statistical.clusters import Clusters, GatheredClusters
+from evenhand.lenses.statistical.confusion import Confusion, weight_column
+from evenhand.stats.cluster_products import ClusterProducts, ClusterSums
 from evenhand.stats.estimate import FloatArray
 from evenhand.stats.odds import (
     odds,
@@ -19,15 +19,7 @@ from evenhand.stats.odds import (
     odds_slope,
 )
 from evenhand.stats.rates import Interval, koopman, newcombe, wilson
-from evenhand.stats.rest import rest_of_groups
-from evenhand.stats.weights import (
-    class_gap_covariance,
-    clustered_covariance,
-    clustered_rate,
-    group_covariance,
-    pair_certainty,
-    weighted_rate,
-)
+from evenhand.stats.weights import pair_certainty, weighted_rate
 
 Effective = Callable[[FloatArray | float], tuple[FloatArray, FloatArray]]
 
@@ -74,8 +66,8 @@ class GroupRates:
 
     `cases` are rows and `mass` is their weight; `effective(z)` gives the hits and cases to put
     into a binomial interval formula, which differ from the rows' own where rows are weighted or
-    come in clusters. `sums` are the hits and cases of every cluster, where rows come in any, and
-    `squares` their Σw²; of the rest of a group, `shared` is its covariance with that group.
+    come in clusters. `clusters` is what is known of each, or of all, where rows come in any; of
+    the rest of a group, `shared` is its covariance with that group.
     """
 
     value: FloatArray
@@ -85,8 +77,7 @@ class GroupRates:
     effective: Effective
     kind: str
     scale: Scale = SHARE
-    sums: dict[str, NDArray[Any]] | None = None
-    squares: FloatArray | None = None
+    clusters: ClusterSums | ClusterProducts | None = None
     shared: FloatArray | None = None
 
     @property
@@ -111,14 +102,11 @@ class GroupRates:
         Clusters that both groups share, such as labelers who judge both, move both rates alike;
         effective counts are multiplied by this to give the gap's own variance.
         """
-        if self.sums is None:
+        if self.clusters is None:
             return 1.0
         variance, slope = self.variance_on_scale, self.scale.slope(self.value)
         apart = variance + variance[:, [reference]]
-        shape = self.value.shape
-        places = np.arange(self.value.size).reshape(shape)
-        compared = np.broadcast_to(places[:, [reference]], shape).reshape(-1)
-        shared = clustered_covariance(**self.sums, reference=compared).reshape(shape)
+        shared = self.clusters.with_reference(reference)
         return _surer(apart, shared * slope * slope[:, [reference]])
 
     def certainty_of(self, group: "GroupRates") -> FloatArray | float:
@@ -130,9 +118,7 @@ class GroupRates:
 
     def shared_variance(self) -> FloatArray | None:
         """Covariance of every two groups through clusters, (stratum, class, group, group)."""
-        if self.sums is None:
-            return None
-        return group_covariance(**self.sums, shape=self.value.shape, axis=1)
+        return None if self.clusters is None else self.clusters.between_groups()
 
     def pair_certainty(self, shared: FloatArray | None) -> FloatArray | None:
         """How much surer the gap of every two groups is than their rates, as `certainty` is.
@@ -145,11 +131,8 @@ class GroupRates:
 
     def class_covariance(self, reference: int | None) -> tuple[FloatArray, FloatArray]:
         """Covariance of gaps over classes by clusters, and how many, by (stratum, group, …)."""
-        assert self.sums is not None
-        strata, groups, classes = self.value.shape
-        return class_gap_covariance(
-            **self.sums, shape=(strata, groups, classes), reference=reference
-        )
+        assert self.clusters is not None
+        return self.clusters.class_gaps(reference)
 
     def take(self, groups: list[int]) -> "GroupRates":
         """The rates of some groups."""
@@ -176,7 +159,9 @@ def _surer(apart: FloatArray, shared: FloatArray) -> FloatArray:
     return np.where(np.isfinite(factor) & (factor > 0), factor, 1.0)
 
 
-def group_rates(table: Confusion, rate: str, *, clusters: Clusters | None = None) -> GroupRates:
+def group_rates(
+    table: Confusion, rate: str, *, clusters: Clusters | GatheredClusters | None = None
+) -> GroupRates:
     """A rate by (stratum, group, class), from counts, weights or clusters."""
     hits, cases = table.hits_and_cases(rate)
     if clusters is not None:
@@ -217,13 +202,6 @@ def method_name(name: str, kind: str) -> str:
     return name if kind == "counted" else f"{name}, {kind}"
 
 
-def weight_column(sums: dict[str, FloatArray], rate: str) -> str | None:
-    """Which sum weighs this rate: reviews stand for the unreviewed wherever truth is needed."""
-    if cells_of(rate).needs_truth and "reviewed" in sums:
-        return "reviewed"
-    return "weight" if "weight" in sums else None
-
-
 def rest_of(table: Confusion) -> Confusion:
     """The table in which every group is replaced by all the others together."""
     sums = {k: v.sum(axis=1, keepdims=True) - v for k, v in table.sums.items()}
@@ -240,10 +218,10 @@ def rest_of(table: Confusion) -> Confusion:
 
 def rest_rates(table: Confusion, rate: str, *, of: GroupRates) -> GroupRates:
     """The rate of all other groups together, for every group."""
-    if of.sums is None:
+    if of.clusters is None:
         return group_rates(rest_of(table), rate)
     shape = of.value.shape
-    rest, shared = rest_of_groups(**of.sums, squares=of.squares, shape=shape)
+    rest, shared = of.clusters.rest()
 
     def effective(z: FloatArray | float) -> tuple[FloatArray, FloatArray]:
         hits, n = rest.effective(z=np.broadcast_to(z, shape).reshape(-1))
@@ -276,11 +254,12 @@ def _plain(hits: FloatArray, cases: FloatArray, scale: Scale) -> GroupRates:
     )
 
 
-def _clustered(table: Confusion, rate: str, cases: FloatArray, clusters: Clusters) -> GroupRates:
+def _clustered(
+    table: Confusion, rate: str, cases: FloatArray, clusters: Clusters | GatheredClusters
+) -> GroupRates:
     weight = weight_column(table.sums, rate)
-    parts = clusters.sums(rate, weight)
-    squares = parts.pop("squares")
-    found = clustered_rate(**parts, squares=squares, cells=cases.size)
+    known = clusters.of_rate(rate, weight)
+    found = known.rate()
     shape = cases.shape
 
     def effective(z: FloatArray | float) -> tuple[FloatArray, FloatArray]:
@@ -295,6 +274,5 @@ def _clustered(table: Confusion, rate: str, cases: FloatArray, clusters: Cluster
         effective=effective,
         kind="clustered",
         scale=_scale_of(rate),
-        sums=parts,
-        squares=squares,
+        clusters=known,
     )

@@ -12,8 +12,12 @@ from evenhand.decisions.labels import SUMMARY
 from evenhand.lenses.rows import Rows, choose, words
 from evenhand.lenses.scope import Scope
 from evenhand.lenses.statistical.compare import DRAWS, Pairing, adjust_p
-from evenhand.lenses.statistical.confusion import MOST_COVARIED_CLASSES, Confusion
-from evenhand.lenses.statistical.rates import GroupRates, weight_column
+from evenhand.lenses.statistical.confusion import (
+    MOST_COVARIED_CLASSES,
+    Confusion,
+    weight_column,
+)
+from evenhand.lenses.statistical.rates import GroupRates
 from evenhand.speech import opening
 from evenhand.stats.estimate import FloatArray, student_critical
 from evenhand.stats.families import sidak
@@ -28,7 +32,7 @@ from evenhand.stats.spread import (
     spread_moments,
     worst_pair,
 )
-from evenhand.stats.strata import StratifiedGap, mantel_haenszel_gap, mantel_haenszel_jackknife
+from evenhand.stats.strata import StratifiedGap, mantel_haenszel_gap
 
 NO_BASE = "no group has 2 % of the rows and 50 cases to compare with"
 TOO_FEW = "too few cases to be the highest rate"
@@ -358,12 +362,13 @@ def stratified_rows(
     gap = mantel_haenszel_gap(*within, z=scope.z)
     q = _summary_critical(scope, gap)
     p, value, method = gap.p, gap.value, "mantel-haenszel"
-    if rates.sums is None:
+    if rates.clusters is None:
         family = mantel_haenszel_gap(*within, z=q)
         ends = [gap.low, gap.high, family.low, family.high]
     else:
         method = "mantel-haenszel, jackknife over clusters"
-        value, error, freedom = _without_clusters(scope, rates, pairing)
+        assert scope.place is not None
+        value, error, freedom = rates.clusters.over_strata(pairing.index, scope.place, scope.z)
         ends = []
         for z in (np.asarray(scope.z), q):
             half = student_critical(z, freedom=np.where(freedom > 0, freedom, 1.0)) * error
@@ -428,36 +433,6 @@ def _summary_critical(scope: Scope, gap: StratifiedGap) -> FloatArray:
     """Critical values of the summaries, a family of their own, shaped (1, class)."""
     over_strata = replace(scope, strata=(None,), stratified=True)
     return over_strata.shared_critical((gap.n_used > 0).sum(axis=0)[None])
-
-
-def _without_clusters(
-    scope: Scope, rates: GroupRates, pairing: Pairing
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Summaries, their errors and t's freedom by (group, class), leaving each cluster out."""
-    assert rates.sums is not None
-    _, groups, classes = rates.value.shape
-    cell, cluster = rates.sums["cell"], rates.sums["cluster"]
-    layer, rest = np.divmod(cell, groups * classes)
-    whose, place = np.divmod(rest, classes)
-    shape = (len(pairing.index), classes)
-    value, error, freedom = (np.full(shape, np.nan) for _ in range(3))
-    for g, c in np.ndindex(*shape):
-        side = pairing.index[g]
-        use = (layer > 0) & (place == c) & ((whose == side) | (whose == scope.place))
-        mine = (whose == side)[use]
-        hits, mass = (rates.sums[name][use] for name in ("hit_weight", "weight"))
-        found = mantel_haenszel_jackknife(
-            hits * mine,
-            mass * mine,
-            hits * ~mine,
-            mass * ~mine,
-            stratum=layer[use] - 1,
-            cluster=cluster[use],
-            z=scope.z,
-        )
-        value[g, c], error[g, c] = found.value, found.standard_error
-        freedom[g, c] = found.freedom
-    return value, error, freedom
 
 
 def _sizes(
