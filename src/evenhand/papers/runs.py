@@ -5,7 +5,7 @@ What a paper prints is read from these rows; nothing here knows a layout.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from evenhand.remedies.ledger.registry import REMEDIES
 from evenhand.remedies.ledger.task import Fitted, LedgerSettings, Task
 from evenhand.remedies.ledger.texts import LedgerTexts
 from evenhand.remedies.thresholds import GroupThresholds
-from evenhand.stats.auc import delong, sorted_placements
+from evenhand.stats.auc import delong, mean_auc, sorted_placements
 from evenhand.stats.estimate import FloatArray
 from evenhand.stats.rates import rate
 from evenhand.stats.spread import gap_variance, root_mean_square
@@ -263,7 +263,7 @@ def measure_fitted(task: Task, fitted: Fitted) -> Measurement:
         balanced=_balanced(found.decided, truth),
         rest_gap=_rest_gap(accepted, truth, group),
         fitted_gap=_rest_gap(cuts.accepted_scores(scores, group=group), truth, group),
-        auc=_area(scores, truth, mean=found.auc),
+        auc=_area(scores, truth),
         outcome=found,
         fitted=fitted,
     )
@@ -289,11 +289,13 @@ def _balanced(decided: Any, truth: Any) -> Cell:
     return Cell(value=value, low=max(0.0, value - half), high=min(1.0, value + half), n=len(rates))
 
 
-def _area(scores: FloatArray, truth: Any, *, mean: float) -> Cell:
-    """Area under the curve of two classes with DeLong's interval; of more, the mean alone."""
-    if scores.shape[1] != 2:
-        return Cell(value=mean, n=scores.shape[1])
+def _area(scores: FloatArray, truth: Any) -> Cell:
+    """Area under the curve of two classes, of more the mean over them, with its interval."""
     known = truth >= 0
+    if scores.shape[1] != 2:
+        mean, *ends = mean_auc(scores[known], truth[known], z=Z)
+        whole = Cell(value=mean, n=scores.shape[1])
+        return replace(whole, low=ends[0], high=ends[1]) if np.isfinite(ends[0]) else whole
     cell = truth[known].astype(np.int64)
     placed, squares = sorted_placements(scores[known, 1], cell, lines=1)
     area = delong(

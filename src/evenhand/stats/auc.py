@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr, stdtrit
+from scipy.special import expit, logit, ndtr, stdtrit
 
 from evenhand.stats.estimate import FloatArray
 from evenhand.stats.rates import Interval, wilson
@@ -371,6 +371,42 @@ def auc_gap_p(area: Auc, reference: Auc) -> FloatArray:
         total = total + shrunk * (1 - shrunk) / side.effective_n(z=1.96)
     with np.errstate(all="ignore"):
         return np.asarray(2 * ndtr(-np.abs(area.value - reference.value) / np.sqrt(total)))
+
+
+def mean_auc(scores: FloatArray, truth: NDArray[np.int64], *, z: float) -> tuple[float, ...]:
+    """Mean over classes of the area of each against its rest, with its limits.
+
+    `scores` has one column a class, `truth` the class of every row. A row is a positive of one
+    class and a negative of all the others, so what it adds to every area is summed before it is
+    squared; the limits are those of the logit. They are NaN with a class of a single row, and
+    where every row is in its place.
+
+    Examples:
+        >>> scores = np.array([[0.9, 0.1], [0.4, 0.6], [0.5, 0.5], [0.2, 0.8]])
+        >>> [round(each, 3) for each in mean_auc(scores, np.array([0, 0, 1, 1]), z=1.96)]
+        [0.75, 0.069, 0.992]
+    """
+    areas, moved = [], np.zeros(truth.size)
+    for c in range(scores.shape[1]):
+        own = (truth == c).astype(np.int64)
+        positives = int(own.sum())
+        if not 0 < positives < truth.size:
+            continue
+        sizes = np.array([truth.size - positives, positives])
+        placed = row_placements(scores[:, c], own, None, lines=1)
+        area = float(placed[own == 1].sum() / sizes.prod())
+        areas.append(area)
+        # A negative's placement counts the positives below it: it moves the area down.
+        share = np.where(own == 1, placed / sizes[0], 1 - placed / sizes[1])
+        with np.errstate(all="ignore"):
+            moved += (share - area) / np.sqrt(sizes * (sizes - 1.0))[own]
+    value = float(np.mean(areas)) if areas else float("nan")
+    spread = value * (1 - value)
+    if not (spread > 0 and np.isfinite(moved).all()):
+        return value, float("nan"), float("nan")
+    half = z * float(np.sqrt(np.square(moved).sum())) / len(areas) / spread
+    low, high = expit(logit(value) + np.array([-half, half]))
+    return value, float(low), float(high)
 
 
 def undefined_reason(positives: float, negatives: float) -> str | None:
