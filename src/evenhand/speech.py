@@ -234,6 +234,19 @@ def agreed_number(value: float) -> str:
     return few(value)
 
 
+def agreed_ratio(value: float) -> str:
+    """A ratio that people agreed on, or what it is the other way round: near 1 decimals count.
+
+    Examples:
+        >>> agreed_ratio(0.8), agreed_ratio(1.25), agreed_ratio(1 / 0.95), agreed_ratio(0.995)
+        ('0.8', '1.25', '1.05', '0.995')
+    """
+    places = next(p for p in (0, 1, 2, 3) if p == 3 or abs(value - round(value, p)) < 1e-9)
+    if places == 3 and abs(value - 1) >= 0.05:
+        places = 2
+    return f"{value:,.{places}f}"
+
+
 def count_words(count: int) -> str:
     """A small count as a word.
 
@@ -250,13 +263,16 @@ def times_as(ratio: float) -> str | None:
     Examples:
         >>> times_as(1.91), times_as(2.0), times_as(2.3), times_as(3.4), times_as(14.2)
         ('nearly twice', 'twice', 'more than twice', 'more than three times', 'about 14 times')
-        >>> times_as(0.5), times_as(0.3), times_as(1.4), times_as(0.8)
-        ('half', 'less than half', None, None)
+        >>> times_as(0.5), times_as(0.4), times_as(0.33), times_as(0.27), times_as(0.1)
+        ('half', 'less than half', 'a third', 'about a quarter', 'less than a quarter')
+        >>> times_as(1.4), times_as(0.8)
+        (None, None)
     """
-    if ratio < 0.45:
-        return "less than half"
-    if ratio <= 0.55:
-        return "half"
+    for share, how in ((1 / 4, "a quarter"), (1 / 3, "a third"), (1 / 2, "half")):
+        if ratio < 0.9 * share:
+            return f"less than {how}"
+        if ratio <= 1.1 * share:
+            return how if abs(ratio / share - 1) <= 0.05 else f"about {how}"
     if ratio < 1.8:
         return None
     if ratio >= 10:

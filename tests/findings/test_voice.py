@@ -397,8 +397,31 @@ LINES: dict[str, tuple[Words, dict[str, Any], list[dict[str, Any]], str]] = {
         row("impact_ratio", 0.8, 0.75, 0.86, **WOMEN, **limit(0.8, 1.25, OPEN)),
         [],
         (
-            "Women are approved 0.80 times as often as men (0.75 to 0.86), the group with the "
-            "highest rate. 0.8 to 1.25 was agreed: the data cannot tell whether that is kept."
+            "Women are approved 0.80 times as often as men (0.75 to 0.86); theirs is the highest "
+            "rate of all groups. 0.8 to 1.25 was agreed: the data cannot tell whether that is kept."
+        ),
+    ),
+    "impact ratio with its rates": (
+        LOANS,
+        row("impact_ratio", 0.5, 0.46, 0.54, **WOMEN, **limit(0.8, 1.25, OUT)),
+        [row("selection_rate", 0.3, group="female"), row("selection_rate", 0.6, group="male")],
+        (
+            "Women are approved 0.50 times as often as men (0.46 to 0.54): 30.0% against 60.0%, "
+            "the highest rate of all groups; 0.8 to 1.25 was agreed."
+        ),
+    ),
+    "larger gap of the two error rates": (
+        LOANS,
+        row("equalised_odds", 0.2, 0.15, 0.25, **WOMEN, **limit(0.0, 0.05, OUT)),
+        [
+            row("true_positive_rate", 0.9, group="female"),
+            row("true_positive_rate", 0.8, group="male"),
+            row("false_positive_rate", 0.5, group="female"),
+            row("false_positive_rate", 0.3, group="male"),
+        ],
+        (
+            "The widest gap between two groups: of those whose truth is not '1', 50% of women are "
+            "approved and 30% of men, 20 points (15 to 25); at most 5 was agreed."
         ),
     ),
     "highest of all": (

@@ -226,8 +226,9 @@ def _statistical() -> list[Measure]:
         Measure(name="equalised_odds", label="larger gap of the two error rates",
                 kind="distance", **shared),
         Measure(
-            # Against the highest rate, not the reference: it compares no two rates of a pair.
-            name="impact_ratio", label="impact ratio", kind="ratio", **shared,
+            # Against the group with the highest rate, whichever reference was asked for.
+            name="impact_ratio", label="impact ratio", kind="ratio", base="selection_rate",
+            **shared,
         ),
         auc,
         replace(_gap(auc), leads=True),

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evenhand.findings.sentences.agreed import limit_words, two
+from evenhand.findings.sentences.rates import compared_rates
 from evenhand.findings.sentences.words import words
 from evenhand.lenses.measures import look_up
 from evenhand.lenses.rows import Row
@@ -25,7 +26,7 @@ from evenhand.report.blocks import (
 from evenhand.report.labels import short
 from evenhand.report.palette import SERIES, SERIES_SHAPES, VERDICTS
 from evenhand.report.view import View, by_size
-from evenhand.speech import agreed_number, chance, few, opening, times
+from evenhand.speech import agreed_number, agreed_ratio, chance, few, opening, times
 
 LENS = "statistical"
 MOST_GROUPS, MOST_CLASSES, MOST_SERIES = 12, 8, 3
@@ -69,16 +70,23 @@ def _of_finding(view: View, finding: Mapping[str, Any], lead: Row) -> Block | No
         rows = view.whole(lens, base or "implied_threshold", attribute=attribute)
         if any(is_shown(row) for row in rows):
             return _groups(view, rows, _acts_from(view, rows[0]))
-    if lens == LENS and record.base and look_up(record.base).kind == "rate":
-        if record.counts == "classes" or _has_many_classes(view, attribute, record.base):
-            return _classes(view, attribute, record.base)
-        rates = view.whole(LENS, record.base, attribute=attribute)
+    rate = record.base or _rate_behind(view, finding, lead)
+    if lens == LENS and rate and look_up(rate).kind == "rate":
+        if record.counts == "classes" or _has_many_classes(view, attribute, rate):
+            return _classes(view, attribute, rate)
+        rates = view.whole(LENS, rate, attribute=attribute)
         if rates:
             compared = view.whole(LENS, record.name, attribute=attribute)
             return _groups(view, _as_judged(rates, compared), "", around=_around(view, compared))
     if record.parts and look_up(record.parts).kind == "gap":
         return _forest(view, view.whole(lens, record.parts, attribute=attribute))
     return _forest(view, view.whole(lens, record.name, attribute=attribute))
+
+
+def _rate_behind(view: View, finding: Mapping[str, Any], lead: Row) -> str | None:
+    """The rate that a measure of several rates owes its value to, where the finding states it."""
+    stated = [view.record["results"][i] for i in finding["numbers"]]
+    return next((str(row["measure"]) for row in compared_rates(lead, stated)), None)
 
 
 def _acts_from(view: View, row: Row) -> str:
@@ -106,26 +114,33 @@ def _as_judged(rates: Sequence[Row], compared: Sequence[Row]) -> list[Row]:
         band: dict[str, Any] = {"limit_low": None, "limit_high": None}
         for row in compared[:1]:
             middle = at.get(row["reference"])
-            if _is_gap_limit(row) and middle is not None:
-                band = {key: min(max(middle + row[key], 0.0), 1.0) for key in band}
+            if _is_limited(row) and middle is not None:
+                ratio = look_up(row["measure"]).kind == "ratio"
+                edges = {key: middle * row[key] if ratio else middle + row[key] for key in band}
+                band = {key: min(max(edge, 0.0), 1.0) for key, edge in edges.items()}
         verdict = own["verdict"] if own is not None else "not assessed"
         held.append({**rate, **band, "verdict": verdict})
     return held
 
 
-def _is_gap_limit(row: Row) -> bool:
+def _is_limited(row: Row) -> bool:
+    """Whether a limit on a gap or a ratio leaves a band around the reference's rate."""
     limited = row["limit_low"] is not None and row["limit_high"] is not None
-    return limited and look_up(row["measure"]).kind == "gap"
+    return limited and look_up(row["measure"]).kind in ("gap", "ratio")
 
 
 def _around(view: View, compared: Sequence[Row]) -> str | None:
-    """The band of a limit on gaps in words: so many points around the reference's rate."""
+    """A limit in words: so many points around the reference's rate, or so many times it."""
     for row in compared[:1]:
-        if _is_gap_limit(row) and row["reference"]:
-            low, high = (f"{abs(row[end]) * 100:.3g}" for end in ("limit_low", "limit_high"))
-            size = low if low == high else f"{low} to {high}"
-            name = who(view, row["attribute"], row["reference"])
-            return f"agreed: within {size} points of {short(name, most=20)}"
+        if not _is_limited(row) or not row["reference"]:
+            continue
+        name = short(who(view, row["attribute"], row["reference"]), most=20)
+        if look_up(row["measure"]).kind == "ratio":
+            low, high = (agreed_ratio(row[end]) for end in ("limit_low", "limit_high"))
+            return f"agreed: {low} to {high} × {name}"
+        low, high = (f"{abs(row[end]) * 100:.3g}" for end in ("limit_low", "limit_high"))
+        size = low if low == high else f"{low} to {high}"
+        return f"agreed: within {size} points of {name}"
     return None
 
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit, ndtr, stdtrit
 
 from evenhand.stats.estimate import FloatArray
-from evenhand.stats.rates import Interval, wilson
+from evenhand.stats.rates import Interval, square_and_add, wilson
 from evenhand.stats.weights import distinct
 
 # How many cases' worth the model variance counts beside DeLong's own; see `Auc.effective_n`.
@@ -349,12 +349,8 @@ def auc_gap(area: Auc, reference: Auc, *, z: ArrayLike) -> Interval:
         >>> print(f"{low:.2f} {high:.2f}")
         -0.61 0.61
     """
-    low, high = area.interval(z=z)
-    low_reference, high_reference = reference.interval(z=z)
-    gap = area.value - reference.value
-    down = np.hypot(area.value - low, high_reference - reference.value)
-    up = np.hypot(high - area.value, reference.value - low_reference)
-    return np.asarray(gap - down), np.asarray(gap + up)
+    sides = area.interval(z=z), reference.interval(z=z)
+    return square_and_add(area.value, sides[0], reference.value, sides[1])
 
 
 def auc_gap_p(area: Auc, reference: Auc) -> FloatArray:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.stats.estimate import FloatArray
-from evenhand.stats.rates import LOG_END, Interval, score_limits, wilson
+from evenhand.stats.rates import LOG_END, Interval, score_limits, square_and_add, wilson
 
 
 def odds(share: ArrayLike) -> FloatArray:
@@ -71,13 +71,10 @@ def odds_gap_limits(
         0.781 1.662
     """
     own, other = (
-        (odds(np.asarray(k, np.float64) / np.asarray(m, np.float64)), *odds_limits(k, m, z=z))
+        (odds(np.asarray(k, np.float64) / np.asarray(m, np.float64)), odds_limits(k, m, z=z))
         for k, m in _sides(hits, n, hits_reference, n_reference)
     )
-    gap = own[0] - other[0]
-    down = np.hypot(own[0] - own[1], other[2] - other[0])
-    up = np.hypot(own[2] - own[0], other[0] - other[1])
-    return gap - down, gap + up
+    return square_and_add(*own, *other)
 
 
 def odds_ratio_limits(

@@ -158,6 +158,30 @@ def wilson(hits: ArrayLike, n: ArrayLike, *, z: ArrayLike) -> Interval:
         return np.where(defined, low, np.nan), np.where(defined, high, np.nan)
 
 
+def square_and_add(
+    value: ArrayLike,
+    limits: Sequence[ArrayLike],
+    other: ArrayLike,
+    other_limits: Sequence[ArrayLike],
+    *,
+    weight: float = 1.0,
+) -> Interval:
+    """Interval of value − weight × other, from the interval of each (MOVER, Zou & Donner 2008).
+
+    `weight` is 0 or more. Of two shares with Wilson's limits it is Newcombe's interval.
+
+    Examples:
+        >>> low, high = square_and_add(0.5, (0.44, 0.57), 0.4, (0.32, 0.45))
+        >>> print(f"{low:.3f} {high:.3f}")
+        0.022 0.206
+    """
+    value, low, high, other, other_low, other_high = _arrays(value, *limits, other, *other_limits)
+    gap = value - weight * other
+    down = np.hypot(value - low, weight * (other_high - other))
+    up = np.hypot(high - value, weight * (other - other_low))
+    return gap - down, gap + up
+
+
 def newcombe(
     hits: ArrayLike,
     n: ArrayLike,
@@ -174,14 +198,11 @@ def newcombe(
         0.0524 0.3339
     """
     hits, n, hits_reference, n_reference = _arrays(hits, n, hits_reference, n_reference)
-    low, high = wilson(hits, n, z=z)
-    low_reference, high_reference = wilson(hits_reference, n_reference, z=z)
+    own, other = wilson(hits, n, z=z), wilson(hits_reference, n_reference, z=z)
     with np.errstate(all="ignore"):
         share, reference = hits / n, hits_reference / n_reference
-    gap = share - reference
-    down = np.hypot(share - low, high_reference - reference)
-    up = np.hypot(high - share, reference - low_reference)
-    return np.maximum(gap - down, -1.0), np.minimum(gap + up, 1.0)
+    low, high = square_and_add(share, own, reference, other)
+    return np.maximum(low, -1.0), np.minimum(high, 1.0)
 
 
 def miettinen_nurminen_variance(

@@ -5,7 +5,7 @@ from math import inf
 from evenhand.findings.limits import CANNOT_TELL, OUTSIDE, WITHIN
 from evenhand.lenses.measures import look_up
 from evenhand.lenses.rows import Row
-from evenhand.speech import agreed_number, decimals, opening, percent, points
+from evenhand.speech import agreed_number, agreed_ratio, decimals, opening, percent, points
 
 
 def ends(row: Row) -> tuple[float, float] | None:
@@ -72,8 +72,8 @@ def limit_words(row: Row, *, unit: bool = False) -> str | None:
         >>> limit = {"measure": "accuracy_gap", "limit_low": -0.05, "limit_high": 0.05}
         >>> limit_words(limit), limit_words(limit | {"limit_low": -0.02})
         ('at most 5 was agreed', 'from 2 points fewer to 5 points more was agreed')
-        >>> limit_words({"measure": "accuracy_ratio", "limit_low": 0.8, "limit_high": 1.25})
-        '0.8 to 1.25 was agreed'
+        >>> limit_words({"measure": "accuracy_ratio", "limit_low": 0.9, "limit_high": 1 / 0.9})
+        '0.9 to 1.11 was agreed'
     """
     low, high = row.get("limit_low"), row.get("limit_high")
     if low is None or high is None:
@@ -96,7 +96,8 @@ def limit_words(row: Row, *, unit: bool = False) -> str | None:
             return f"from {low_} points fewer to {high_} points more was agreed"
     elif record.kind in ("correlation", "gap", "distance") and low in (0, -high):
         return f"at most {agreed_number(high)} was agreed"
-    return f"{agreed_number(low)} to {agreed_number(high) if high < inf else 'more'} was agreed"
+    form = agreed_ratio if record.kind == "ratio" else agreed_number
+    return f"{form(low)} to {form(high) if high < inf else 'more'} was agreed"
 
 
 def ending(row: Row, *, unit: bool = False) -> str:
@@ -138,7 +139,8 @@ def plain_value(row: Row) -> str:
         span = f" ({gap_range(*pair, places)})" if pair else ""
         said = gap_words(value, places) if record.kind == "gap" else points(value, places=places)
         return f"{said}{span}"
-    return f"{two(value)}{span_words(pair)}"
+    times = " times" if record.kind == "ratio" else ""
+    return f"{two(value)}{times}{span_words(pair)}"
 
 
 def percent_range(row: Row, places: int | None = None) -> str:

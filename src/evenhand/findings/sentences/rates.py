@@ -26,7 +26,10 @@ from evenhand.lenses.measures import look_up
 from evenhand.lenses.rows import Row
 from evenhand.speech import decimals, opening, percent, points, times_as
 
+_ROUNDING = 1e-9
 _RIGHT = frozenset({"true_positive", "true_negative"})
+# A size that is the larger one of two rates' widest gaps.
+_LARGER_OF = {"equalised_odds": ("true_positive_rate", "false_positive_rate")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,19 +189,40 @@ def _parts(rate: Measure) -> tuple[str | None, str | None]:
 def wanted_rates(row: Row) -> list[dict[str, Any]]:
     """Which rows a comparison of two groups rests on: the number of either group."""
     record = look_up(row["measure"])
-    compared = record.base and not record.parts and record.kind in ("gap", "ratio", "distance")
+    bases = _LARGER_OF.get(record.name) or ((record.base,) if record.base else ())
+    compared = bases and not record.parts and record.kind in ("gap", "ratio", "distance")
     if not compared or None in (row["group"], row["reference"]) or row["stratum"] == SUMMARY:
         return []
     weights = record.base == "cost_ratio"
     if "counterfactual" in record.lenses or (record.variant_of and not weights):
         return []
     keys = ("lens", "attribute", "class", "stratum", "labeler", "norm")
-    same = {key: row.get(key) for key in keys} | {"measure": record.base, "reference": None}
-    return [same | {"group": row[side]} for side in ("group", "reference")]
+    same = {key: row.get(key) for key in keys} | {"reference": None}
+    sides = [row[side] for side in ("group", "reference")]
+    return [same | {"measure": base, "group": side} for base in bases for side in sides]
+
+
+def compared_rates(row: Row, given: Sequence[Row]) -> list[Row]:
+    """The rows of the two rates that a comparison rests on, the group's first; none else.
+
+    Of a size that is the larger of two gaps, those of the rate that it is the gap of.
+    """
+    record = look_up(row["measure"])
+    for base in _LARGER_OF.get(record.name) or (record.base,):
+        by = {one["group"]: one for one in given if one["measure"] == base}
+        pair = [by[row[side]] for side in ("group", "reference") if row[side] in by]
+        if len(pair) == 2 and all(one["value"] is not None for one in pair):
+            apart = abs(pair[0]["value"] - pair[1]["value"])
+            if record.name not in _LARGER_OF or abs(apart - row["value"]) < _ROUNDING:
+                return pair
+    return []
 
 
 def both_rates(row: Row, given: Sequence[Row]) -> tuple[float, float] | None:
     """The rates of the group and of its reference; one left out is what the comparison says."""
+    pair = compared_rates(row, given)
+    if pair:
+        return float(pair[0]["value"]), float(pair[1]["value"])
     base = look_up(row["measure"]).base
     known = {one["group"]: one["value"] for one in given if one["measure"] == base}
     own, other = known.get(row["group"]), known.get(row["reference"])
@@ -212,7 +236,8 @@ def both_rates(row: Row, given: Sequence[Row]) -> tuple[float, float] | None:
 def say_comparison(row: Row, words: Words, given: Sequence[Row] = ()) -> Said | None:
     """A gap or ratio of two groups' rates in words, or None for any other measure."""
     record = look_up(row["measure"])
-    rate = look_up(record.base or "")
+    pair = compared_rates(row, given)
+    rate = look_up(pair[0]["measure"] if pair else record.base or "")
     if rate.cells is None or record.parts is not None or "counterfactual" in record.lenses:
         return None
     if None in (row["group"], row["reference"]):
@@ -346,7 +371,7 @@ def _what(share: Share) -> str:
         return f"the {share.label}"
     if share.does == "right":
         return f"how often {share._decisions} are right"
-    noun = share.words.items[1] if share.words.item else "they"
+    noun = share._noun if share._clause() or share.words.item else "they"
     return " ".join(filter(None, ("how often", noun, share._clause(), share._verb())))
 
 
@@ -396,7 +421,7 @@ def say_rate(row: Row, words: Words) -> Said | None:
     return _said(place(row, words), line, limit_sentence(row), f"{line}{ending(row)}")
 
 
-def say_impact(row: Row, words: Words) -> Said | None:
+def say_impact(row: Row, words: Words, given: Sequence[Row] = ()) -> Said | None:
     """How often a group is selected against the group that is selected most."""
     if row["measure"] != "impact_ratio" or row["group"] is None:
         return None
@@ -410,10 +435,11 @@ def say_impact(row: Row, words: Words) -> Said | None:
     claim = share.more(f"{value:.2f} times as often as", higher="")
     headline = share.more(f"{times_as(value) or f'{value:.2f} times'} as often as", higher="")
     # A group too small to be the base may lie above it.
-    whose = "among those of enough cases" if value > 1 else ""
-    line = f"{claim}{span}, the group with the highest rate{f' {whose}' if whose else ''}"
-    detail = f"{value:.2f} times{span}; theirs is the highest rate {whose or 'of all groups'}"
-    line, detail = f"{line}{ending(row)}", f"{detail}{ending(row)}"
+    whose = "among those of enough cases" if value > 1 else "of all groups"
+    rates = " against ".join(percent(rate) for rate in both_rates(row, given) or ())
+    which = f": {rates}, the highest rate" if rates else "; theirs is the highest rate"
+    numbers = f"{span}{which} {whose}{ending(row)}"
+    line, detail = f"{claim}{numbers}", f"{value:.2f} times{numbers}"
     return _said(place(row, words), headline, detail, line)
 
 

@@ -107,7 +107,7 @@ def _say(row: Row, words: Words, given: Sequence[Row]) -> Said:
         or say_swap(row, words, given)
         or say_size(row, words, given)
         or say_auc(row, words, given)
-        or say_impact(row, words)
+        or say_impact(row, words, given)
         or say_comparison(row, words, given)
         or say_rate(row, words)
         or _generic(row, words)

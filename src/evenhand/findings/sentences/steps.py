@@ -6,7 +6,7 @@ from typing import Any
 from evenhand.charter.charter import ASKED
 from evenhand.findings.limits import OUTSIDE
 from evenhand.findings.sentences.agreed import ends, plain_value
-from evenhand.findings.sentences.rates import Share
+from evenhand.findings.sentences.redecide import decisions_step
 from evenhand.findings.sentences.relabel import labelers_step
 from evenhand.findings.sentences.words import Words
 from evenhand.lenses.measures import look_up
@@ -53,7 +53,7 @@ def next_step(
         return f"Look at the words that carry it{_heaviest(details or {})}, and {_REMEDIES}"
     if lens != "statistical":
         return f"Find out where it comes from, and {_REMEDIES}"
-    number = _decisions_to_change(lead, words) or _class_to_start_with(lead, words, given)
+    number = decisions_step(lead, words, given) or _class_to_start_with(lead, words, given)
     source = source_of(lead)
     if number and source in words.heard:
         return number
@@ -77,29 +77,6 @@ def _where_from(source: str, words: Words) -> str:
     return (
         "Look first where it comes from: how common and how well told apart true cases are in "
         f"each group, and how good their labels are. Then {_REMEDIES}"
-    )
-
-
-def _decisions_to_change(lead: Row | None, words: Words) -> str:
-    """How many of a group's decisions lie between its gap and the limit; nothing elsewhere."""
-    record = look_up(lead["measure"] if lead is not None else "")
-    rate = look_up(record.base or "")
-    if lead is None or record.kind != "gap" or rate.cells is None or lead["stratum"] is not None:
-        return ""
-    share = Share.of(lead, rate, words)
-    pair, n = ends(lead), lead["n"]
-    if share.does not in ("decided", "left", "right") or share.among == "decided":
-        return ""
-    if pair is None or not n or None in (lead["value"], lead["limit_low"], lead["limit_high"]):
-        return ""
-    edge = float(lead["limit_high"] if lead["value"] > 0 else lead["limit_low"])
-    near, far = sorted(abs(end - edge) * n for end in pair)
-    many = abs(lead["value"] - edge) * n
-    if round(near) < 1:
-        return ""
-    return (
-        f"To keep what was agreed, about {many:,.0f} ({near:,.0f} to {far:,.0f}) of the {n:,.0f} "
-        f"decisions on {share.subject} would have to come out otherwise."
     )
 
 
