@@ -1341,42 +1341,43 @@ def beyond(measure: str, value: float, low: float, high: float, *edges: float) -
 # A bar that moves by s turns n·(Φ(z) − Φ(z − s)) of either truth. A weight of 12 where 6 was
 # agreed asks for s = log(2)/1.7255 = 0.402: 300·(.9 − .8106) + 700·(.3286 − .1989) = 118. A bar
 # 0.5 lower that may be 0.2 lower has to rise by 0.3: 300·(.9 − .8369) + 700·(.3286 − .2285) = 89.
-# Skill that lacks 0.3 misses 300·(.9431 − .9) = 13.
+# Skill that lacks 0.3 misses 300·(.9431 − .9) = 13. The nearer ends allow for the number being told
+# only where it is shown to lie beyond.
 TURNED = {
     "weight": (
         beyond("cost_ratio", 12.0, 8.0, 18.0, 2.0, 6.0),
         "Go through the most doubtful of the 500 labels 'removed' on posts by nonbinary people "
-        "with the labelers: about 118 (59 to 176) would come out otherwise if the two mistakes "
+        "with the labelers: about 118 (36 to 176) would come out otherwise if the two mistakes "
         f"were weighed as agreed. {GUIDE}",
     ),
     "weight, too small": (
         beyond("cost_ratio", 1.0, 0.7, 1.43, 2.0, 6.0),
         "Go through the most doubtful of the 500 labels 'not removed' on posts by nonbinary people "
-        "with the labelers: about 124 (47 to 202) would come out otherwise if the two mistakes "
+        "with the labelers: about 124 (18 to 202) would come out otherwise if the two mistakes "
         f"were weighed as agreed. {GUIDE}",
     ),
     "compared weight": (
         beyond("cost_ratio_ratio", 2.5, 1.6, 3.9, 0.8, 1.25),
         "Go through the most doubtful of the 500 labels 'removed' on posts by nonbinary people "
-        "with the labelers: about 118 (52 to 183) would come out otherwise if the two mistakes "
+        "with the labelers: about 118 (11 to 183) would come out otherwise if the two mistakes "
         f"were weighed as agreed. {GUIDE}",
     ),
     "implied threshold": (
         beyond("implied_threshold", 1 / 13, 1 / 19, 1 / 9, 1 / 7, 1 / 3),
         "Go through the most doubtful of the 500 labels 'removed' on posts by nonbinary people "
-        "with the labelers: about 118 (59 to 176) would come out otherwise if the two mistakes "
+        "with the labelers: about 118 (36 to 176) would come out otherwise if the two mistakes "
         f"were weighed as agreed. {GUIDE}",
     ),
     "bar": (
         beyond("criterion_gap", -0.5, -0.65, -0.35, -0.2, 0.2),
         "Go through the most doubtful of the 500 labels 'removed' on posts by nonbinary people "
-        "with the labelers: about 89 (43 to 135) would come out otherwise if as much evidence were "
+        "with the labelers: about 89 (32 to 135) would come out otherwise if as much evidence were "
         f"asked for as was agreed. {GUIDE}",
     ),
     "skill": (
         beyond("separation_gap", -0.5, -0.7, -0.3, -0.2, 0.2),
         "Go through the most doubtful of the 30 labels 'not removed' on posts by nonbinary people "
-        "that break the rules with the labelers: about 13 (2 to 24) would come out otherwise if "
+        "that break the rules with the labelers: about 13 (up to 24) would come out otherwise if "
         f"true cases were told from others as well as agreed. {TRAIN}",
     ),
 }

@@ -52,13 +52,14 @@ def labelers_step(lead: Row, words: Words, details: Mapping[str, Any]) -> str:
             return f"Go through labels on {whose} with the labelers, and {_TRAINING}"
         then, of = _TRAINING, counts["misses"]
         whose = f"{whose} {words.true_of(lead['class'])}"
-    # No fewer than none and no more than there are: what lies beyond the limit is known to do so.
+    # No fewer than none and no more than there are.
     near, far = (min(max(end if yes else -end, 0.0), of) for end in (low, high))
     least, most = sorted((near, far))
+    span = f"{least:,.0f} to {most:,.0f}" if round(least) >= 1 else f"up to {most:,.0f}"
     return (
         f"Go through the most doubtful of the {plural(of, 'label')} "
         f"'{words.labelled(lead['class'], not_=not yes)}' on {whose} with the labelers: about "
-        f"{abs(many):,.0f} ({least:,.0f} to {most:,.0f}) would come out otherwise {condition}. "
+        f"{abs(many):,.0f} ({span}) would come out otherwise {condition}. "
         f"Then {then}"
     )
 

@@ -3,6 +3,10 @@
 A bar that rises by s turns the yes of every signal between it and s above it: Φ(z) − Φ(z − s) of
 the cases of either truth, with z the normal quantile of their rate of yes. Weights ask for
 s = log(c/agreed)/d′, as log c falls by d′ for every standard deviation of the bar.
+
+Nobody is told the number unless what is beyond is shown to be so. Such numbers are on average
+further out than the truth, and their usual interval holds it too seldom: the end that lies nearer
+to none allows for that.
 """
 
 from dataclasses import dataclass
@@ -12,6 +16,7 @@ from scipy.special import ndtr
 
 from evenhand.stats.estimate import FloatArray
 from evenhand.stats.labelers.signal import normal_density
+from evenhand.stats.rates import bisect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +45,8 @@ class Labels:
 class Excess:
     """How far a number lies beyond what was agreed on its own scale, and its standard error.
 
-    Weights are on a log scale. `critical` is by how many standard errors the interval reaches.
+    Weights are on a log scale. `critical` is by how many standard errors the interval reaches, and
+    from how many on a number is shown to lie beyond.
     """
 
     value: float
@@ -56,7 +62,7 @@ def labels_by_weight(labels: Labels, excess: Excess) -> tuple[float, float, floa
         ...                 variance_hit=0.008, variance_false_alarm=0.003, covariance=0.0)
         >>> found = labels_by_weight(labels, Excess(value=0.7, error=0.15, critical=1.96))
         >>> [round(one) for one in found]
-        [141, 89, 193]
+        [141, 87, 193]
     """
     z_h, z_f, d = labels.z_hit, labels.z_false_alarm, labels.separation
     shift = excess.value / d
@@ -97,14 +103,18 @@ def _moved(
     rest: float,
     own: tuple[float, float],
 ) -> tuple[float, float, float]:
-    """Labels that a shift turns, by the delta method.
+    """Labels that a shift turns, by the delta method, and as who is told of it has to see it.
 
     `slopes` are those of the shift in z of hits and of false alarms, `rest` that in what the
     excess owes to anything else; `own` are the excess's slopes in the two z.
     """
     z = np.array([labels.z_hit, labels.z_false_alarm])
     n = np.array([labels.positives, labels.negatives])
-    turned = float(n @ (ndtr(z) - ndtr(z - shift)))
+
+    def turns(by: float) -> float:
+        return float(n @ (ndtr(z) - ndtr(z - by)))
+
+    turned = turns(shift)
     at = n * normal_density(z - shift)
     gradient = n * normal_density(z) - at + at.sum() * np.array(slopes)
     covariance = np.array(
@@ -115,8 +125,45 @@ def _moved(
     )
     elsewhere = max(excess.error**2 - _form(np.array(own), covariance), 0.0)
     variance = _form(gradient, covariance) + (at.sum() * rest) ** 2 * elsewhere
-    half = excess.critical * float(np.sqrt(max(variance, 0.0)))
-    return turned, turned - half, turned + half
+    error = float(np.sqrt(max(variance, 0.0)))
+    half = excess.critical * error
+    just_beyond = excess.critical * excess.error
+    if abs(excess.value) <= just_beyond:
+        return turned, turned - half, turned + half
+    nearest = lower_limit_beyond(
+        abs(turned),
+        error=error,
+        line=abs(turns(shift * just_beyond / abs(excess.value))),
+        critical=excess.critical,
+    )
+    furthest = abs(turned) + half
+    return (turned, nearest, furthest) if turned > 0 else (turned, -furthest, -nearest)
+
+
+def lower_limit_beyond(value: float, *, error: float, line: float, critical: float) -> float:
+    """Lower limit of a positive number that is told only where it lies `line` or more from 0.
+
+    The truth from which on a value as large is as improbable as `critical` says, among values
+    beyond the line on either side (a truncated normal; Zhong & Prentice 2008). 0 where a truth of
+    none is not ruled out. Far beyond the line it is the usual limit.
+
+    Examples:
+        >>> shared = {"error": 10.0, "line": 20.0, "critical": 1.96}
+        >>> [round(lower_limit_beyond(value, **shared), 1) for value in (100.0, 33.0, 25.0)]
+        [80.4, 3.1, 0.0]
+    """
+    tail = ndtr(-critical)
+
+    def improbable(truth: FloatArray) -> FloatArray:
+        told = ndtr((truth - line) / error) + ndtr((-truth - line) / error)
+        return np.asarray(tail - ndtr((truth - value) / error) / told)
+
+    nothing = np.zeros(1)
+    if not error > 0:
+        return value
+    if improbable(nothing) <= 0:
+        return 0.0
+    return float(bisect(improbable, np.array([value]), nothing)[0])
 
 
 def _form(slopes: FloatArray, covariance: FloatArray) -> float:
