@@ -5,6 +5,7 @@ from typing import Any
 
 from evenhand.findings.find import LAYER
 from evenhand.findings.limits import CANNOT_TELL, NOT_ASSESSED, OUTSIDE
+from evenhand.findings.order import evidence
 from evenhand.findings.sentences.rows import say_row
 from evenhand.findings.sentences.steps import whose_words
 from evenhand.findings.sentences.verdict import TAGS
@@ -24,8 +25,8 @@ def headline(look: Look, rows: Sequence[Row], words: Words) -> str:
         return alarm_headline(alarms[0], look, words)
     outside = [row for row in rows if row["verdict"] == OUTSIDE]
     if outside:
-        worst = max(outside, key=lambda row: abs(row["value"]))
-        return f"On average so far, {_lowered(say_row(worst, words).headline)}."
+        lead = min(outside, key=lambda row: evidence(OUTSIDE, row, [row]))
+        return f"On average so far, {_lowered(say_row(lead, words).headline)}."
     every = look.periods[0].period.every if look.periods else "period"
     looks = plural(len(look.places), every)
     if not look.places:
