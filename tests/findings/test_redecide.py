@@ -137,3 +137,41 @@ def test_nothing_is_said_where_no_number_follows() -> None:
     assert decisions_step(None, Words(), held) == ""
     there = decisions_step(lead | {"stratum": "18-30"}, Words(stratum="age"), held)
     assert "decisions on group a where age is 18-30 would have to" in there
+
+
+# By colour and sex: Black men and Black people lie as far below as the other.
+PEOPLE = {
+    ("b", "m"): (180, 360),
+    ("b", "f"): (20, 40),
+    ("w", "m"): (700, 1000),
+    ("w", "f"): (70, 100),
+}
+
+
+def test_what_is_said_of_a_part_is_not_said_again_of_the_whole() -> None:
+    rows = [(*key, int(i < k)) for key, (k, n) in PEOPLE.items() for i in range(n)]
+    columns = {name: [row[i] for row in rows] for i, name in enumerate(("colour", "sex", "yes"))}
+    audit = eh.audit(
+        columns, decision="yes", group=["colour", "sex"], crossed=True, positive="1",
+        reference={"colour": "w", "colour*sex": "w*m"}, limits={"selection_rate_gap": 0.05},
+    )  # fmt: skip
+    steps = [str(one.next) for one in audit.findings if one.verdict == "outside"]
+    # (0.20 − 0.05) × 400 = 60 of all.
+    assert steps[0].startswith("To keep what was agreed, about 60 (")
+    assert steps[1] == (
+        "The 360 decisions on people whose colour is b and sex is m are among the 400 on group b: "
+        "what is done about those counts here too."
+    )
+
+
+def test_a_part_that_asks_for_more_is_said_beside_the_whole() -> None:
+    lead, held = simulated(np.random.default_rng(1), (200, 200), (0.2, 0.6), 0.8)
+    whole = lead | {"attribute": "g", "group": "a", "reference": "c"}
+    part = whole | {"attribute": "g*s", "group": "a*m", "reference": "c*m"}
+    parts = [one | {"group": f"{one['group']}*m"} for one in held]
+    told = Words(told=((part, *parts),))
+    assert decisions_step(whole, told, held).startswith("Of the 200 decisions on group a, 200 are")
+    lesser = [parts[0] | {"value": 0.45}, parts[1]]
+    assert decisions_step(whole, Words(told=((part, *lesser),)), held).startswith("To keep what")
+    other = part | {"reference": "d*m"}
+    assert decisions_step(whole, Words(told=((other, *parts),)), held).startswith("To keep what")

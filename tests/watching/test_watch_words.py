@@ -25,7 +25,7 @@ def led(*rows: dict[str, Any]) -> str:
 
 
 def test_the_surest_beyond_its_limit_leads_and_not_the_largest() -> None:
-    # (0.10 − 0.05) ÷ (0.01 ÷ 1.96) = 9.8 standard errors against (0.30 − 0.05) ÷ (0.2 ÷ 1.96) = 2.5.
+    # (0.10 − 0.05) ÷ (0.01 ÷ 1.96) = 9.8 standard errors; (0.30 − 0.05) ÷ (0.2 ÷ 1.96) = 2.5.
     sure, large = outside("a", 0.10, 0.01), outside("b", 0.30, 0.20)
     for rows in ((sure, large), (large, sure)):
         assert led(*rows).startswith("On average so far, group a gets decision '1' 10 points more")

@@ -81,10 +81,13 @@ def say_all(
     """Findings in words, one after another: a term is explained by the first that uses it."""
     for finding in findings:
         yield say(finding, rows, words, details)
-        words = replace(words, heard=words.heard | _told(finding, rows))
+        words = replace(words, heard=words.heard | _heard(finding, rows))
+        if finding["verdict"] == OUTSIDE and finding["numbers"]:
+            stated = tuple(rows[i] for i in finding["numbers"])
+            words = replace(words, told=(*words.told, stated))
 
 
-def _told(finding: Plain, rows: Places) -> set[str]:
+def _heard(finding: Plain, rows: Places) -> set[str]:
     """What a finding has explained, and where it has sent its reader."""
     term = _EXPLAINS.get((finding["lens"], finding["measure"]))
     told = {term} if term else set()

@@ -6,7 +6,7 @@ The reference stays as it is: what is counted are the decisions of the group tha
 from collections.abc import Sequence
 from dataclasses import replace
 
-from evenhand.decisions.labels import SUMMARY
+from evenhand.decisions.labels import SUMMARY, crossed_values
 from evenhand.findings.sentences.agreed import ends
 from evenhand.findings.sentences.rates import Share, compared_rates, place
 from evenhand.findings.sentences.words import Words
@@ -36,6 +36,9 @@ def decisions_step(lead: Row | None, words: Words, given: Sequence[Row] = ()) ->
     counted = decisions_beyond(lead, rates)
     if counted is None or round(counted[0]) < 1:
         return ""
+    shared = _shared(lead, counted, words)
+    if shared:
+        return shared
     where = place(lead, words).rstrip(", ")
     said = _of_decisions(counted, lead["n"], " ".join(filter(None, (share.subject, where))))
     between = ""
@@ -46,6 +49,40 @@ def decisions_step(lead: Row | None, words: Words, given: Sequence[Row] = ()) ->
         turned = replace(share, group=share.reference, reference=share.group)
         said = f"{said}, or {_of_decisions(theirs, other, turned.subject)},"
     return f"To keep what was agreed{between}, about {said} would have to come out otherwise."
+
+
+def _shared(lead: Row, counted: Counted, words: Words) -> str:
+    """That most of it was said of a part of these people, or of more of them; else nothing."""
+    now = f"{lead['n']:,.0f}", words.subject(lead["attribute"], lead["group"])
+    for first, *given in words.told:
+        before = decisions_beyond(first, compared_rates(first, given))
+        if before is None or not _alike(first, lead):
+            continue
+        then = f"{first['n']:,.0f}", words.subject(first["attribute"], first["group"])
+        here = "what is done about those counts here too."
+        if _within(first, lead) and counted[1] <= before[0] <= counted[2]:
+            return f"Of the {now[0]} decisions on {now[1]}, {then[0]} are on {then[1]}: {here}"
+        if _within(lead, first) and counted[1] <= before[0] * lead["n"] / first["n"] <= counted[2]:
+            return (
+                f"The {now[0]} decisions on {now[1]} are among the {then[0]} on {then[1]}: {here}"
+            )
+    return ""
+
+
+def _alike(row: Row, other: Row) -> bool:
+    return all(row[name] == other[name] for name in ("measure", "class", "stratum"))
+
+
+def _within(part: Row, whole: Row) -> bool:
+    """Whether both groups of a row are crossed ones within those of another: Black men, Black."""
+    columns = str(part["attribute"]).split("*"), str(whole["attribute"]).split("*")
+    for side in ("group", "reference"):
+        own, other = (crossed_values(str(row[side])) for row in (part, whole))
+        if len(own) != len(columns[0]) or len(other) != len(columns[1]):
+            return False
+        if not set(zip(columns[1], other)) < set(zip(columns[0], own)):
+            return False
+    return True
 
 
 def _of_decisions(counted: Sequence[float], n: float, whose: str) -> str:

@@ -72,7 +72,8 @@ class Words:
     column that was compared within; `meaning` says
     what a class is for the person decided about; `names` are the groups as tables show them;
     `same_people` are columns that name the same people as another does, as a writer's and a
-    reader's do; `heard` are terms that were explained before.
+    reader's do; `heard` are terms that were explained before, `told` the rows of findings outside
+    their limits that were said before, the leading one first.
     """
 
     item: Pair | None = None
@@ -90,6 +91,7 @@ class Words:
     names: Names = field(default_factory=dict)
     same_people: frozenset[str] = frozenset()
     heard: frozenset[str] = frozenset()
+    told: tuple[tuple[Row, ...], ...] = ()
 
     @classmethod
     def of(
