@@ -297,6 +297,16 @@ def test_data_cannot_become_markup() -> None:
     assert long
 
 
+def test_flags_stay_on_one_line_and_data_cannot_become_markup_by_them() -> None:
+    rng = np.random.default_rng(0)
+    group = rng.choice(["a", "--x<b>"], 3000)
+    frame = pl.DataFrame({"g": group, "d": (rng.random(3000) < 0.2 + 0.4 * (group == "a")) * 1})
+    record = audited(frame, limits={"selection_rate_gap": 0.01}, decision="d", group="g")
+    page = as_page(record)
+    assert 'compare within it (<span class="flag">--stratum</span>)' in page
+    assert "b" not in {tag for tag, _ in parsed(page).tags}
+
+
 def test_words_that_weigh_are_drawn_class_by_class(norms: Any) -> None:
     held = copy.deepcopy(norms)
     trend = held["details"]["norms"]["trends"][0]

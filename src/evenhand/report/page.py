@@ -169,6 +169,7 @@ def _tables(blocks: Iterable[Block]) -> Iterator[Block]:
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _APART = re.compile(r"\d %|\bn = \d|[ρ] [+−=] ?|= [+−]?\d|\d[)\]] %")
+_FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 # Signs that our own numbers are printed with.
 _SIGNS = str.maketrans("", "", "−–…’ρ≥≤±∞×÷")
 _MARKS = {"outside": "✕", "cannot tell": "?", "within": "✓", "not assessed": "·"}
@@ -277,6 +278,15 @@ def _unbroken(value: Any) -> Any:
     return _APART.sub(lambda found: found.group().replace(" ", "\u00a0"), value)
 
 
+def _with_whole_flags(value: Any) -> Any:
+    """Text whose command flags stay on one line: a browser may break one behind its hyphens."""
+    from markupsafe import Markup, escape
+
+    if type(value) is not str or "--" not in value:
+        return value
+    return Markup(_FLAG.sub(r'<span class="flag">\g<0></span>', str(escape(_unbroken(value)))))
+
+
 def _is_plain(value: Any) -> bool:
     """Whether a cell needs no isolation: text that can only run from left to right."""
     return not isinstance(value, str) or value.translate(_SIGNS).isascii()
@@ -303,6 +313,7 @@ def _environment() -> Any:
         finalize=_unbroken,
     )
     made.tests["plain"] = _is_plain
+    made.filters["whole_flags"] = _with_whole_flags
     made.globals |= {
         "most_beside": MOST_BESIDE,
         "marks": _MARKS,
