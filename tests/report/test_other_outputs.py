@@ -112,7 +112,8 @@ def test_audits_with_other_references_say_so_in_one_sentence(before: Any) -> Non
     assert other_references(old, new) == told
     assert other_references(old, old) is None
     assert change_sentence([old, new], changes(old, new)).endswith(told)
-    assert as_page(json.loads(other), earlier=[before]).count(told) == 2
+    page = as_page(json.loads(other), earlier=[before])
+    assert page.replace('<span class="flag">', "").replace("</span>", "").count(told) == 2
 
 
 def test_what_another_number_says_is_counted_once(before: Any, now: Any) -> None:
