@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from evenhand.watching import run
-from evenhand.watching.verdicts import Settings
+from evenhand.watching.numbers import Settings
 
 MONDAY = date(2026, 1, 5)
 

@@ -13,6 +13,7 @@ from evenhand.findings.limits import Limit
 from evenhand.simulate.weeks import moderation_weeks
 from evenhand.stats.alarm_lines import change_lines
 from evenhand.stats.sequential import between_upper, change_evidence, gap_so_far, limit_evidence
+from evenhand.watching.numbers import Settings, numbers_of
 from evenhand.watching.screen import StreamTask, judge_all
 from evenhand.watching.streams import Stream, StreamKey, Watched
 from evenhand.watching.verdicts import (
@@ -21,10 +22,8 @@ from evenhand.watching.verdicts import (
     SLACK,
     LineBook,
     LineQuestion,
-    Settings,
     judge_stream,
     least_line,
-    numbers_of,
     spent,
 )
 
@@ -53,7 +52,7 @@ def drawn(seed: int, *, jump: float = 0.0, weeks: int = 30, n: int = 300) -> Str
 def asked(one: Stream, *, alpha: float) -> LineQuestion:
     numbers = numbers_of(one, QUICK)
     return LineQuestion(
-        stream=one, numbers=numbers, start=0, alpha=alpha, horizon=30, settings=QUICK
+        stream=one, numbers=numbers, start=0, looks=30, alpha=alpha, horizon=30, settings=QUICK
     )
 
 

@@ -11,6 +11,7 @@ from claims.draws import Floats
 from claims.statistics import Generator
 from evenhand.findings.limits import Limit
 from evenhand.stats.sequential import change_evidence
+from evenhand.watching.numbers import Settings, numbers_of
 from evenhand.watching.streams import Stream, StreamKey, Watched
 from evenhand.watching.verdicts import (
     CHANGE,
@@ -18,9 +19,7 @@ from evenhand.watching.verdicts import (
     Judged,
     LineBook,
     LineQuestion,
-    Settings,
     judge_stream,
-    numbers_of,
 )
 
 WEEKS, JUMP = 52, 26
@@ -141,7 +140,8 @@ def _screen(draw: Draw, members: int) -> Floats:
     stream = draw(np.random.default_rng(15))
     numbers = numbers_of(stream, SETTINGS)
     asked = LineQuestion(
-        stream=stream, numbers=numbers, start=0, alpha=SCREEN * SETTINGS.alpha / members,
+        stream=stream, numbers=numbers, start=0, looks=WEEKS,
+        alpha=SCREEN * SETTINGS.alpha / members,
         horizon=WEEKS, settings=SETTINGS,
     )  # fmt: skip
     return LineBook().line(asked, 0, WEEKS)

@@ -8,6 +8,7 @@ between two changes of the clock.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, timezone
+from functools import lru_cache
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -46,6 +47,7 @@ PERIOD, DAY = "evenhand:period", "evenhand:day"
 _STEP = "evenhand:step"
 
 
+@lru_cache(maxsize=4096)
 def period_start(every: str, number: int) -> date:
     """The first day of a period by its number; weeks start on Monday.
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from evenhand.stats.estimate import FloatArray
 from evenhand.stats.sequential import (
@@ -28,6 +28,8 @@ OPEN_HORIZON = 52.0
 _EVERY_LINE = tuple(range(len(NOISE)))
 # Series drawn at once, and those whose evidence is summed while they are at hand.
 _BLOCK, _AT_HAND = 2_000, 500
+# Where less than one series may cross, the line of this many is raised.
+_SOME, _ROUNDING = 10, 1e-9
 # Beyond this logarithm evidence is no longer told apart, so that its sum stays a number.
 _MOST_EVIDENCE = 690.0
 
@@ -125,7 +127,7 @@ def _lines(
 ) -> Lines:
     looks = np.arange(1, periods + 1)
     spent = looks / horizon if horizon else looks / (looks + OPEN_HORIZON)
-    allowed = np.floor(alpha * np.minimum(spent, 1.0) * series).astype(np.int64)
+    allowed = alpha * np.minimum(spent, 1.0) * series
     heights = []
     for place in places:
         evidence = []
@@ -184,16 +186,23 @@ def _sum_evidence(weighted: FloatArray, total: FloatArray, wide: float, out: Flo
         np.log(variance.sum(axis=0), out=out[:, look])
 
 
-def _spending_line(evidence: FloatArray, allowed: NDArray[np.int64]) -> FloatArray:
-    """The height at each look that lets this many series cross it by then."""
+def _spending_line(evidence: FloatArray, allowed: FloatArray) -> FloatArray:
+    """The height at each look that lets this many series cross it by then.
+
+    In a long plan less than one may cross at a look. Then the line is that of more, raised by the
+    logarithm of how many more: evidence exceeds c times as much at most once in c. Without that,
+    most looks could not alarm at all.
+    """
     line = np.full(evidence.shape[1], np.inf)
     alive = np.ones(len(evidence), dtype=bool)
     for look in range(BURN_IN, evidence.shape[1]):
-        may = int(allowed[look]) - int((~alive).sum())
+        left = float(allowed[look]) - int((~alive).sum())
+        may = int(np.floor(left + _ROUNDING))
         values = np.sort(evidence[alive, look])
-        if may <= 0 or may >= values.size:
-            line[look] = np.inf if may <= 0 else -np.inf
+        if left <= 0 or may >= values.size:
+            line[look] = np.inf if left <= 0 else -np.inf
             continue
-        line[look] = values[-may - 1]
+        some = min(_SOME, values.size)
+        line[look] = values[-may - 1] if may else values[-some] + np.log(some / left)
         alive &= evidence[:, look] <= line[look]
     return line

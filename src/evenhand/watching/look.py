@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
+from functools import partial
 from hashlib import sha256
 from math import isfinite
 from typing import Any
@@ -16,9 +17,10 @@ from evenhand.decisions.roles import Attribute, Roles
 from evenhand.findings.limits import NOT_ASSESSED, OUTSIDE, Limit, overall
 from evenhand.lenses.rows import Rows
 from evenhand.lenses.scope import rule_name
-from evenhand.stats.estimate import critical
-from evenhand.stats.sequential import BURN_IN
+from evenhand.stats.estimate import FloatArray, critical
+from evenhand.stats.sequential import BURN_IN, half_width
 from evenhand.watching.by_lens import lens_streams
+from evenhand.watching.numbers import Settings
 from evenhand.watching.periods import State, states
 from evenhand.watching.screen import StreamTask, judge_all
 from evenhand.watching.store import Store, StoredAlarm, StoredPeriod
@@ -42,7 +44,6 @@ from evenhand.watching.verdicts import (
     Alarm,
     Judged,
     LineBook,
-    Settings,
     latest_alarm,
 )
 
@@ -154,7 +155,7 @@ def look_at(
     if progress is not None:
         progress("judging")
     looked = store.looked(question.fingerprint)
-    tasks = [_task(stream, periods, places, alarms, looked) for stream in streams]
+    tasks = _tasks(streams, periods, places, alarms, looked)
     judged = judge_all(tasks, question.settings, book)
     if keep:
         with store.writing():
@@ -248,26 +249,42 @@ def _streams(
     return found
 
 
-def _task(
-    stream: Stream,
+def _tasks(
+    streams: Sequence[Stream],
     periods: Sequence[StoredPeriod],
     places: Sequence[int],
     alarms: Sequence[StoredAlarm],
     looked: set[int],
-) -> StreamTask:
-    """What is asked of a stream: from where on detectors look, and at which looks."""
-    mine = [alarm for alarm in alarms if alarm.stream == stream.key.text] if alarms else []
-    begins = start_of(periods, places, mine)
-    start = next(
-        (i for i, place in enumerate(stream.places) if periods[place].period.number >= begins), 0
-    )
-    silent = {alarm.detector for alarm in mine if alarm.start == begins}
-    since = next(
-        (i for i, place in enumerate(stream.places) if periods[place].id not in looked),
-        len(stream.places),
-    )
-    detectors = tuple(each for each in (CHANGE, LIMIT) if each not in silent)
-    return StreamTask(stream=stream, start=start, since=since, detectors=detectors)
+) -> list[StreamTask]:
+    """What is asked of streams: from where on detectors look, and at which looks."""
+    by_stream: dict[str, list[StoredAlarm]] = {}
+    for alarm in alarms:
+        by_stream.setdefault(alarm.stream, []).append(alarm)
+    numbers = [stored.period.number for stored in periods]
+    new = [stored.id not in looked for stored in periods]
+
+    # Most streams have the same places, once: told apart by what they are, not by what they hold.
+    columns: dict[tuple[int, int], tuple[int, int]] = {}
+    found = []
+    for stream in streams:
+        mine = by_stream.get(stream.key.text, []) if by_stream else []
+        begins = start_of(periods, places, mine)
+        name = (id(stream.places), begins)
+        if name not in columns:
+            columns[name] = _columns(stream.places, begins, numbers, new)
+        start, since = columns[name]
+        silent = {alarm.detector for alarm in mine if alarm.start == begins}
+        detectors = tuple(each for each in (CHANGE, LIMIT) if each not in silent)
+        found.append(StreamTask(stream=stream, start=start, since=since, detectors=detectors))
+    return found
+
+
+def _columns(
+    ends: Sequence[int], begins: int, numbers: Sequence[int], new: Sequence[bool]
+) -> tuple[int, int]:
+    """The column from which detectors look, and that of the first look that is new."""
+    start = next((i for i, place in enumerate(ends) if numbers[place] >= begins), 0)
+    return start, next((i for i, place in enumerate(ends) if new[place]), len(ends))
 
 
 def start_of(
@@ -298,20 +315,19 @@ def _keep(
         last = place == places[-1]
         document = judgement(judged, question) if last else {}
         store.judge(periods[place], question.fingerprint, verdict if last else "", document)
-    for one in judged:
-        if not one.alarms:
-            continue
-        mine = [alarm for alarm in alarms if alarm.stream == one.stream.key.text]
-        begins = start_of(periods, places, mine)
-        for alarm in one.alarms:
-            store.raise_alarm(
-                stream=one.stream.key.text,
-                detector=alarm.detector,
-                start=begins,
-                raised=_number(alarm.raised, one, periods),
-                onset=_number(alarm.onset, one, periods),
-                document=alarm_document(alarm, one, periods),
-            )
+    raised = [(_number(alarm.raised, one, periods), one, alarm)
+              for one in judged for alarm in one.alarms]  # fmt: skip
+    # In the order in which periods one by one would have raised them.
+    for number, one, alarm in sorted(raised, key=lambda found: found[0]):
+        mine = [held for held in alarms if held.stream == one.stream.key.text]
+        store.raise_alarm(
+            stream=one.stream.key.text,
+            detector=alarm.detector,
+            start=start_of(periods, places, mine),
+            raised=number,
+            onset=_number(alarm.onset, one, periods),
+            document=alarm_document(alarm, one, periods),
+        )
 
 
 def judgement(judged: Sequence[Judged], question: LookQuestion) -> dict[str, Any]:
@@ -367,7 +383,7 @@ def _alarms(
     places: Sequence[int],
 ) -> tuple[OpenAlarm, ...]:
     first = periods[places[0]].period.number if places else 0
-    by_key = {one.stream.key.text: one for one in judged}
+    by_key = {one.stream.key.text: one for one in judged} if stored else {}
     found = []
     for alarm in stored:
         one = by_key.get(alarm.stream)
@@ -389,63 +405,92 @@ def _alarms(
 
 def result_rows(look: Look, settings: Settings) -> Rows:
     """The result row of every stream at the last look: the average so far and its sequence."""
-    parts = []
-    for one in look.judged:
-        key, last = one.stream.key, look.periods[one.stream.places[-1]].period.name
-        shown = one.stream.shown
-        sizes = one.stream.sizes
-        n = one.stream.whole[2] if one.stream.whole else sizes[0].sum()
-        n_reference = None if sizes[1] is None else sizes[1].sum()
-        if one.stream.whole:
-            n_reference = one.stream.whole[3] or None
-        low, high = (None, None) if one.stream.band is None else map(shown, one.stream.band)
-        parts.append(
-            Rows.block(
-                (1,), lens=key.lens, measure=key.measure, attribute=key.attribute,
-                group=key.group, reference=key.reference, period=last,
-                value=shown(one.numbers.value[-1]), low=shown(one.low[-1]),
-                high=shown(one.high[-1]),
-                level=settings.level, family_low=shown(one.family_low[-1]),
-                family_high=shown(one.family_high[-1]), n=n, n_reference=n_reference,
-                method=one.method, rule=rule_name(look.roles), limit_low=low, limit_high=high,
-                verdict=one.verdict, **{"class": key.class_},
-            )
-        )  # fmt: skip
-    return Rows.concatenate(parts)
+    many = len(look.judged)
+    if not many:
+        return Rows.block((0,))
+    keys = [one.stream.key for one in look.judged]
+    names = {end: look.periods[end].period.name for end in {_end(one) for one in look.judged}}
+    n, n_reference = np.array([_cases(one.stream) for one in look.judged]).T
+    bands = np.array([one.stream.band or (np.nan, np.nan) for one in look.judged])
+    value, low, high, family_low, family_high = _last_look(look.judged)
+    shown = partial(_shown, [one.stream.logarithmic for one in look.judged])
+    return Rows.block(
+        (many,), lens=[key.lens for key in keys], measure=[key.measure for key in keys],
+        attribute=[key.attribute for key in keys], group=[key.group for key in keys],
+        reference=[key.reference for key in keys], value=shown(value), low=shown(low),
+        high=shown(high), level=settings.level, family_low=shown(family_low),
+        family_high=shown(family_high), n=n, n_reference=n_reference,
+        period=[names[_end(one)] for one in look.judged],
+        method=[one.method for one in look.judged], rule=rule_name(look.roles),
+        limit_low=shown(bands[:, 0]), limit_high=shown(bands[:, 1]),
+        verdict=[one.verdict for one in look.judged], **{"class": [key.class_ for key in keys]},
+    )  # fmt: skip
+
+
+def _end(one: Judged) -> int:
+    return one.stream.places[-1]
+
+
+def _cases(stream: Stream) -> tuple[float, float]:
+    """Cases of the group and of the reference over all periods; NaN where there is no second."""
+    if stream.whole:
+        return stream.whole[2], stream.whole[3] or np.nan
+    first, second = stream.sizes
+    return float(first.sum()), np.nan if second is None else float(second.sum())
+
+
+def _last_look(judged: Sequence[Judged]) -> list[FloatArray]:
+    """Value, sequence and family's sequence of streams at the last look."""
+    value, error, tau = np.array(
+        [(one.numbers.value[-1], one.numbers.error[-1], one.numbers.tau) for one in judged]
+    ).T
+    found = [value]
+    for alpha in (judged[0].alpha, judged[0].alpha / judged[0].members):
+        half = half_width(error, tau=tau, alpha=alpha)
+        found += [value - half, value + half]
+    return found
+
+
+def _shown(logarithmic: Sequence[bool], values: FloatArray) -> FloatArray:
+    """Values on the scale on which people see them."""
+    return np.where(logarithmic, np.exp(np.where(logarithmic, values, 0.0)), values)
 
 
 def shown_series(look: Look) -> list[dict[str, Any]]:
     """The streams that are drawn: those with an alarm, and the widest apart of the others."""
-    alarmed = {alarm.stored.stream for alarm in look.open_alarms}
-
-    def rank(one: Judged) -> tuple[bool, float]:
-        width = max(float(one.family_high[-1] - one.family_low[-1]), 1e-12)
-        return one.stream.key.text not in alarmed, -abs(float(one.numbers.value[-1])) / width
-
-    chosen = look.judged
+    names = [stored.period.name for stored in look.periods]
+    chosen: Sequence[Judged] = look.judged
     if len(chosen) > MOST_SERIES:
-        chosen = tuple(sorted(chosen, key=rank)[:MOST_SERIES])
-    return [series_of(one, look.periods) for one in chosen]
+        alarmed = {alarm.stored.stream for alarm in look.open_alarms}
+        value, _, _, low, high = _last_look(chosen)
+        apart = np.abs(value) / np.maximum(high - low, 1e-12)
+        open_ = np.array([bool(alarmed) and one.stream.key.text in alarmed for one in chosen])
+        order = np.lexsort((-apart, ~open_))[:MOST_SERIES]
+        chosen = [chosen[i] for i in order]
+    return [series_of(one, names) for one in chosen]
 
 
-def series_of(one: Judged, periods: Sequence[StoredPeriod]) -> dict[str, Any]:
-    """A stream's numbers by period, as the page draws them."""
+def series_of(one: Judged, names: Sequence[str]) -> dict[str, Any]:
+    """A stream's numbers by period, as the page draws them; `names` are of all periods."""
     first, second = one.stream.sizes
     n = first if second is None else first + second
     shown = one.stream.shown
 
-    def plain(values: Any) -> list[float | None]:
-        return [float(v) if np.isfinite(v) else None for v in values]
+    def plain(values: FloatArray) -> list[float | None]:
+        numbers: list[float | None] = values.tolist()
+        for place in np.flatnonzero(~np.isfinite(values)).tolist():
+            numbers[place] = None
+        return numbers
 
     key = one.stream.key
     return {
         "lens": key.lens, "measure": key.measure, "class": key.class_,
         "attribute": key.attribute, "group": key.group, "reference": key.reference,
-        "periods": [periods[place].period.name for place in one.stream.places],
+        "periods": [names[place] for place in one.stream.places],
         "gap": plain(shown(one.numbers.gaps)), "n": plain(n),
         "value": plain(shown(one.numbers.value)),
         "low": plain(shown(one.family_low)), "high": plain(shown(one.family_high)),
-        "ready": [bool(x) for x in one.numbers.ready],
+        "ready": one.numbers.ready.tolist(),
         "limit": [float(shown(end)) for end in one.stream.band] if one.stream.band else None,
         "verdict": one.verdict, "provisional": one.provisional,
     }  # fmt: skip

@@ -29,6 +29,7 @@ from evenhand.lenses.rows import Rows
 from evenhand.speech import agree, count_words, opening, plural
 from evenhand.watching.causes import explain
 from evenhand.watching.look import Look, LookQuestion, look_at, result_rows, shown_series
+from evenhand.watching.numbers import ESTIMATED, NONE, Settings
 from evenhand.watching.periods import (
     Period,
     check_apart,
@@ -56,7 +57,6 @@ from evenhand.watching.store import (
 )
 from evenhand.watching.streams import check_measures
 from evenhand.watching.unknowns import unknowns
-from evenhand.watching.verdicts import ESTIMATED, NONE, Settings
 
 SCHEMA = "evenhand.watch/1"
 # Ranks do not merge, so norms are not watched.
@@ -445,7 +445,7 @@ def _document(
     arguments: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     """The look as one plain document."""
-    results = list(rows)
+    results = rows.results()
     notes = [*look.notes, *unknowns(look, _question(asked))]
     if missing:
         notes.append(

@@ -15,8 +15,9 @@ from evenhand.stats.sequential import (
     BURN_IN,
     MOST_ONSETS,
     log_evidence,
-    log_evidence_outside,
+    most_evidence_outside,
 )
+from evenhand.watching.numbers import Numbers, Settings, rate_numbers
 from evenhand.watching.streams import Stream
 from evenhand.watching.verdicts import (
     CHANGE,
@@ -24,12 +25,9 @@ from evenhand.watching.verdicts import (
     SLACK,
     Judged,
     LineBook,
-    Numbers,
-    Settings,
     drawn_share,
     judge_stream,
     least_line,
-    rate_numbers,
     spent,
 )
 
@@ -52,7 +50,7 @@ def judge_all(tasks: Sequence[StreamTask], settings: Settings, book: LineBook) -
     batches: dict[tuple[object, ...], list[int]] = {}
     for i, task in enumerate(tasks):
         if task.stream.kind == "rates":
-            key = (task.stream.places, task.start, task.since)
+            key = (id(task.stream.places), task.start, task.since)
             batches.setdefault(key, []).append(i)
     numbers: dict[int, Numbers] = {}
     near: dict[int, tuple[str, ...]] = {}
@@ -93,10 +91,11 @@ def near_alarm(
     weighted = np.concatenate([zero, np.cumsum(information * gaps, axis=1)], axis=1)
     total = np.concatenate([zero, np.cumsum(information, axis=1)], axis=1)
     looks = gaps.shape[1]
-    alpha, horizon = settings.alpha / members, settings.planned(looks)
+    alpha = settings.alpha / members
     near = {name: np.zeros(len(tasks), dtype=bool) for name in (CHANGE, LIMIT)}
     with np.errstate(all="ignore"):
         for look in range(max(since - start, BURN_IN), looks):
+            horizon = settings.planned(look + 1)
             drawn = drawn_share(alpha, settings.series_of(look + 1))
             share = np.full(tau.size, spent(look + 1, drawn, horizon))
             size, error = _since(weighted, total, look, first=BURN_IN, before=True)
@@ -105,7 +104,7 @@ def near_alarm(
             near[CHANGE] |= evidence > least - SLACK
             size, error = _since(weighted, total, look, first=0, before=False)
             low, high = bands[:, :1], bands[:, 1:]
-            single = log_evidence_outside(size, error, low=low, high=high, tau=tau[:, None])
+            single = most_evidence_outside(size, error, low=low, high=high, tau=tau[:, None])
             if not horizon:
                 place = np.arange(look + 2 - single.shape[1], look + 2)
                 single = single + np.log(52.0) - np.log(place + 51.0) - np.log(place + 52.0)

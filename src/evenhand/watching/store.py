@@ -59,8 +59,8 @@ CREATE TABLE posts (
   alarm INTEGER NOT NULL REFERENCES alarms (id), address TEXT NOT NULL, at TEXT NOT NULL,
   PRIMARY KEY (alarm, address));
 """
-# Stores of this version and later hold a checksum of their rows; tally sets have their own.
-SEALED, _SEAL = 2, "seal"
+# Stores of this version and the one before hold a checksum of their rows; tally sets have theirs.
+SEALED, _WRITTEN_OUT, _SEAL = 3, 2, "seal"
 _SEALED_TABLES = ("about", "settings", "periods", "series", "revisions", "judgements", "alarms",
                   "acknowledgements", "lines", "posts")  # fmt: skip
 _ONLY_GROWS = ("periods", "tallies", "revisions", "judgements", "alarms", "acknowledgements")
@@ -200,18 +200,20 @@ class Store:
         """What is written within is there whole or not at all; others wait for their turn."""
         with _in_our_words(self.path):
             self._connection.execute("BEGIN IMMEDIATE")
+            before = self._connection.total_changes
             try:
                 yield
             except BaseException:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
-            self._write_seal()
+            if self._connection.total_changes != before:
+                self._write_seal()
             self._connection.execute("COMMIT")
 
     def _write_seal(self) -> None:
         """A checksum of all rows, written with them: what was changed since is seen at the door."""
-        seal = [_SEAL, json.dumps(self._digest())]
+        seal = [_SEAL, json.dumps(self._digest(SEALED))]
         self._connection.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", seal)
         self._connection.execute(f"PRAGMA user_version = {SEALED}")
 
@@ -219,10 +221,11 @@ class Store:
         # One look at the rows, however many writers there are in the meantime.
         self._connection.execute("BEGIN")
         try:
-            if self._connection.execute("PRAGMA user_version").fetchone()[0] >= SEALED:
+            version = self._connection.execute("PRAGMA user_version").fetchone()[0]
+            if version >= _WRITTEN_OUT:
                 query = "SELECT value FROM about WHERE name = ?"
                 seal = self._connection.execute(query, [_SEAL]).fetchone()
-                if seal is None or seal[0] != json.dumps(self._digest()):
+                if seal is None or seal[0] != json.dumps(self._digest(version)):
                     raise DataError(
                         f"'{self.path}' is damaged: it is not as it was written. Restore it from a "
                         "copy."
@@ -230,15 +233,22 @@ class Store:
         finally:
             self._connection.execute("COMMIT")
 
-    def _digest(self) -> str:
+    def _digest(self, version: int) -> str:
         digest = sha256()
         before, self._connection.text_factory = self._connection.text_factory, bytes
         try:
             for table in _SEALED_TABLES:
-                rows = self._connection.execute(f"SELECT * FROM {table} ORDER BY rowid")
-                for row in rows:
-                    if row[0] != _SEAL.encode():
+                found = self._connection.execute(f"SELECT * FROM {table} ORDER BY rowid")
+                rows = [row for row in found if row[0] != _SEAL.encode()]
+                if version == _WRITTEN_OUT:
+                    for row in rows:
                         digest.update(repr((table, row)).encode())
+                    continue
+                # Texts and contents as they are: writing them out takes longer than all the rest.
+                values = [value for row in rows for value in row]
+                shape = [len(v) if isinstance(v, bytes) else [v] for v in values]
+                digest.update(repr((table, shape)).encode())
+                digest.update(b"".join(v for v in values if isinstance(v, bytes)))
         finally:
             self._connection.text_factory = before
         return digest.hexdigest()
@@ -300,18 +310,12 @@ class Store:
         every = str(self.about.get("every"))
         return [
             StoredPeriod(
-                id=row[0],
-                period=Period(every=every, number=row[1]),
-                first=date.fromisoformat(row[2]),
-                last=date.fromisoformat(row[3]),
-                rows=row[4],
-                fingerprint=row[5],
-                mark=row[6],
-                source=row[7],
-                judged=bool(row[8]),
+                id=row[0], period=Period(every=every, number=row[1]),
+                first=date.fromisoformat(row[2]), last=date.fromisoformat(row[3]), rows=row[4],
+                fingerprint=row[5], mark=row[6], source=row[7], judged=bool(row[8]),
             )
             for row in rows
-        ]
+        ]  # fmt: skip
 
     def add(self, new: Sequence[NewPeriod], *, replace: bool = False) -> list[Period]:
         """Add periods, within `writing`; which of them changed the store.

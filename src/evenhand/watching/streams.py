@@ -9,9 +9,11 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import isfinite
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from evenhand.decisions.labels import MISSING, OVERALL, REST, excepted, ordered
 from evenhand.decisions.roles import Attribute, Roles
@@ -24,8 +26,11 @@ from evenhand.lenses.measures import CATALOGUE, cells_of, counted_rates, look_up
 from evenhand.lenses.scope import choose_reference
 from evenhand.lenses.statistical.confusion import confusion
 from evenhand.stats.estimate import FloatArray
+from evenhand.stats.sequential import BURN_IN
 from evenhand.watching.store import Store, StoredPeriod
 
+# How counts are kept, by the least that is too many.
+_WHOLE = (("<u1", 1 << 8), ("<u2", 1 << 16), ("<u4", 1 << 32), ("<i8", np.inf))
 PAIRED = ("selection_rate", "true_positive_rate", "false_positive_rate")
 _PAIRED_PREFIX = "counterfactual_"
 # Measures of these lenses are watched by what their lens says of each period and of all.
@@ -49,7 +54,7 @@ class Watched:
         for limit in self.limits:
             if limit.group in (None, group) and limit.attribute in (None, attribute):
                 found = (limit.low, limit.high)
-        return None if found is None or not np.isfinite(found).all() else found
+        return None if found is None or not all(map(isfinite, found)) else found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,8 +215,10 @@ class PeriodCounts:
             >>> bool((PeriodCounts.unpacked(cells.packed()).counts == cells.counts).all())
             True
         """
-        whole = np.rint(self.counts)
-        kind = "<i8" if np.array_equal(whole, self.counts) else "<f8"
+        kind = "<f8"
+        if np.array_equal(np.rint(self.counts), self.counts):
+            most = self.counts.max(initial=0)
+            kind = next(k for k, end in _WHOLE if most < end)
         head = [self.groups, self.classes, self.positive, self.counts.shape, kind]
         text = json.dumps(head, ensure_ascii=False).encode("utf-8", "surrogatepass")
         body = self.counts.astype(kind).tobytes()
@@ -346,9 +353,15 @@ class History:
 
     def hits_and_cases(self, rate: str) -> tuple[FloatArray, FloatArray]:
         """Hits and cases of a rate by (period, group, class)."""
-        hits, cases = cells_of(rate).masks
-        axes = ([-2, -1], [0, 1])
-        return np.tensordot(self.counts, hits, axes), np.tensordot(self.counts, cases, axes)
+        hits, cases = (self._counted(mask) for mask in cells_of(rate).masks)
+        return hits, cases
+
+    def _counted(self, mask: ArrayLike) -> FloatArray:
+        """The counts of the cells that a mask names, summed in their order."""
+        found = np.zeros(self.counts.shape[:-2])
+        for state, decided in zip(*np.nonzero(np.asarray(mask))):
+            found += self.counts[..., state, decided]
+        return found
 
     def unlabelled(self) -> FloatArray:
         """The share of rows without a truth by (period, group); NaN where there are no rows."""
@@ -370,10 +383,15 @@ def load_history(
     return (History.of(cells) if cells else None), packed
 
 
-def reference_group(history: History, roles: Roles, attribute: str) -> str:
-    """The group that others are compared with: the one asked for, or the largest."""
+def reference_group(history: History, roles: Roles, attribute: str, places: Sequence[int]) -> str:
+    """The group that others are compared with: the one asked for, or the largest.
+
+    The largest of the first periods of a sequence, before any detector looks: were it the largest
+    so far, two groups of much the same size would turn into each other's reference, and what was
+    found and answered of one comparison would begin anew as the other.
+    """
     groups = tuple(name for name in history.groups if name != MISSING)
-    sizes = history.counts[:, : len(groups), 0].sum(axis=(0, 2, 3))
+    sizes = history.counts[list(places[:BURN_IN]), : len(groups), 0].sum(axis=(0, 2, 3))
     return choose_reference(groups, sizes, roles.reference.get(attribute))
 
 
@@ -386,39 +404,55 @@ def rate_streams(
     places: Sequence[int],
 ) -> list[Stream]:
     """Streams of rate gaps over these periods, for every class and group but the reference."""
-    reference = reference_group(history, roles, attribute)
+    reference = reference_group(history, roles, attribute, places)
     groups = [name for name in history.groups if name not in (reference, MISSING)]
-    chosen = list(places)
+    chosen, ends = list(places), tuple(places)
+    same: dict[tuple[int, ...], tuple[int, ...]] = {ends: ends}
     found = []
     for one in watched:
         rate = CATALOGUE[one.measure].base
         if rate not in counted_rates() or one.measure != f"{rate}_gap" or not _is_watched(rate):
             continue
-        hits, cases = (part[chosen] for part in history.hits_and_cases(str(rate)))
-        for c in history.watched_classes:
-            for group in groups:
-                mine = history.groups.index(group)
-                k2, n2 = _reference_counts(hits, cases, history, reference, mine, c)
-                counts = np.stack([hits[:, mine, c], cases[:, mine, c], k2, n2])
+        # By (class, group, hits and cases of both sides, period): a stream's lie side by side.
+        counts = _both_sides(history, str(rate), groups, reference, chosen)
+        whole = np.asarray((counts[:, :, [1, 3]] > 0).all(axis=(2, 3)))
+        for c, class_ in enumerate(history.watched_classes):
+            for g, group in enumerate(groups):
                 key = StreamKey(
-                    lens="statistical", measure=one.measure, class_=history.classes[c],
+                    lens="statistical", measure=one.measure, class_=history.classes[class_],
                     attribute=attribute, group=group, reference=reference,
                 )  # fmt: skip
-                found.append(_carried(key, one, counts, chosen, (1, 3)))
+                found.append(
+                    Stream(key=key, watched=one, counts=counts[c, g], places=ends)
+                    if whole[c, g]
+                    else _carried(key, one, counts[c, g], chosen, (1, 3), same=same)
+                )
     return [stream for stream in found if stream.places]
 
 
-def _reference_counts(
-    hits: FloatArray, cases: FloatArray, history: History, reference: str, mine: int, c: int
-) -> tuple[FloatArray, FloatArray]:
-    """Hits and cases of what a group is compared with: a group, the rest, or everybody."""
+def _both_sides(
+    history: History, rate: str, groups: Sequence[str], reference: str, places: Sequence[int]
+) -> FloatArray:
+    """Hits and cases of groups and of their reference, by (class, group, which, period)."""
+    mine = [history.groups.index(group) for group in groups]
+    classes = history.watched_classes
+    parts = [part[places][..., classes] for part in history.hits_and_cases(rate)]
+    found = np.empty((len(classes), len(groups), 4, len(places)))
+    for which, part in enumerate(parts):
+        found[:, :, which] = part[:, mine].transpose(2, 1, 0)
+    for g, own in enumerate(mine):
+        others = _others(history, reference, own)
+        for which, part in enumerate(parts):
+            found[:, g, 2 + which] = part[:, others].sum(axis=1).T
+    return found
+
+
+def _others(history: History, reference: str, mine: int) -> list[int]:
+    """The groups that one is compared with: a group, the rest, or everybody."""
     if reference not in (REST, OVERALL):
-        other = history.groups.index(reference)
-        return hits[:, other, c], cases[:, other, c]
-    known = [i for i, name in enumerate(history.groups) if name != MISSING]
+        return [history.groups.index(reference)]
     # Everybody has the group's own cases among them: the gap to the rest is what varies.
-    rest = [i for i in known if i != mine]
-    return hits[:, rest, c].sum(axis=1), cases[:, rest, c].sum(axis=1)
+    return [i for i, name in enumerate(history.groups) if name != MISSING and i != mine]
 
 
 def pair_streams(
@@ -451,8 +485,12 @@ def _carried(
     needed: Sequence[int],
     *,
     kind: str = "rates",
+    same: dict[tuple[int, ...], tuple[int, ...]] | None = None,
 ) -> Stream:
-    """The stream with periods that lack a side's cases carried into the next; the last waits."""
+    """The stream with periods that lack a side's cases carried into the next; the last waits.
+
+    Streams with the same places have them in `same` once.
+    """
     if (counts[list(needed)] > 0).all():
         return Stream(key=key, watched=watched, counts=counts, places=tuple(places), kind=kind)
     starts, ends, first = [], [], 0
@@ -466,7 +504,10 @@ def _carried(
     held = np.zeros((len(counts), 0))
     if starts:
         held = np.add.reduceat(counts[:, :first], starts, axis=1)
-    return Stream(key=key, watched=watched, counts=held, places=tuple(ends), kind=kind)
+    found = tuple(ends)
+    if same is not None:
+        found = same.setdefault(found, found)
+    return Stream(key=key, watched=watched, counts=held, places=found, kind=kind)
 
 
 def hidden_bounds(history: History, stream: Stream) -> tuple[float, float] | None:

@@ -12,7 +12,7 @@ from evenhand.speech import agree, listed, opening, percent, plural
 from evenhand.stats.sequential import BURN_IN
 from evenhand.watching.look import Look, LookQuestion
 from evenhand.watching.periods import Period
-from evenhand.watching.streams import hidden_bounds, unlabelled_bounds
+from evenhand.watching.streams import History, hidden_bounds, unlabelled_bounds
 from evenhand.watching.verdicts import CHANGE
 
 # Beyond this many groups and classes that come and go, they are counted.
@@ -135,8 +135,8 @@ def _hidden(look: Look) -> list[str]:
     for name, history in look.histories.items():
         if MISSING not in history.groups or name == "pairs":
             continue
-        used = replace(history, counts=history.counts[list(look.places)])
-        rows = used.counts[:, :, 0].sum(axis=(0, 2, 3))
+        used = _all_periods(look, history)
+        rows = used.counts[0, :, 0].sum(axis=(-1, -2))
         share = rows[used.groups.index(MISSING)] / rows.sum()
         if not share > 0:
             continue
@@ -154,6 +154,12 @@ def _hidden(look: Look) -> list[str]:
     return notes
 
 
+def _all_periods(look: Look, history: History) -> History:
+    """The counts of the periods that are judged, as if they were one."""
+    whole = history.counts[list(look.places)].sum(axis=0, keepdims=True)
+    return replace(history, counts=whole)
+
+
 def _unlabelled(look: Look) -> list[str]:
     """Groups whose truth is missing more often than others', so that errors may look unequal."""
     if look.roles.truth is None:
@@ -162,7 +168,8 @@ def _unlabelled(look: Look) -> list[str]:
     for name, history in look.histories.items():
         if name == "pairs":
             continue
-        table = history.counts[list(look.places)][:, :, 0].sum(axis=0)
+        used = _all_periods(look, history)
+        table = used.counts[0, :, 0]
         rows = table.sum(axis=(-1, -2))
         shares = {
             group: float(table[i, 2].sum() / rows[i])
@@ -171,7 +178,6 @@ def _unlabelled(look: Look) -> list[str]:
         }
         if shares and max(shares.values()) - min(shares.values()) > 0.01:
             named = [f"{percent(shares[g])} of {g}" for g in ordered(shares)]
-            used = replace(history, counts=history.counts[list(look.places)])
             moves = [
                 max(one.numbers.value[-1] - bounds[0], bounds[1] - one.numbers.value[-1])
                 for one in look.judged

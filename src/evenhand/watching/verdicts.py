@@ -14,34 +14,28 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand.findings.limits import CANNOT_TELL, NOT_ASSESSED, OUTSIDE, WITHIN
-from evenhand.stats.alarm_lines import NOISE, OPEN_HORIZON, SERIES, change_lines, normal_lines
+from evenhand.stats.alarm_lines import NOISE, OPEN_HORIZON, change_lines, normal_lines
 from evenhand.stats.estimate import FloatArray, critical
 from evenhand.stats.sequential import (
     BURN_IN,
-    FEWEST_EVENTS,
     Onsets,
-    best_tau,
     betting_evidence,
-    between_upper,
-    between_variance,
     change_evidence,
     discounted,
-    gap_so_far,
     half_width,
     limit_evidence,
-    paired_gap_so_far,
     two_rates_evidence,
 )
+from evenhand.watching.numbers import MOST_LOOKS, NONE, Numbers, Settings, numbers_of
 from evenhand.watching.streams import Stream
 
 CHANGE, LIMIT = "change", "limit"
-ESTIMATED, NONE = "estimated", "none"
 # A line from null series needs this many of them above it; below that share it is raised by the
 # logarithm of what is missing, which is enough: the evidence exceeds c at most once in c.
 FEWEST_ABOVE = 200
-# Lines over longer sequences are drawn from fewer series.
-MOST_LOOKS, FEWER_SERIES = 104, 4_000
 ROUGH_SERIES, ROUGH_EVERY = 4_000, 13
+# How lines are drawn: those that stores keep from before are drawn anew where this changes.
+DRAWN_AS = 2
 # Looks after the first that comes near a line whose lines are drawn with it.
 _AHEAD = 4
 # How far below the least that a line can be evidence must lie for it not to be drawn.
@@ -49,48 +43,6 @@ SLACK = 0.5
 # The share of the evidence that the onsets named together have.
 SURE = 0.9
 _GAPS = 9
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """How sequences are judged."""
-
-    level: float = 0.95
-    horizon: int | None = None
-    between: str = ESTIMATED
-    seed: int = 0
-    series: int = SERIES
-
-    @property
-    def alpha(self) -> float:
-        """How often anything at all may be claimed falsely, for each of the three questions."""
-        return 1 - self.level
-
-    def planned(self, looks: int) -> int | None:
-        """The horizon, while it is not over."""
-        return self.horizon if self.horizon and looks <= self.horizon else None
-
-    def series_of(self, looks: int) -> int:
-        """How many null series a line over so many looks is drawn from."""
-        return self.series if looks <= MOST_LOOKS else FEWER_SERIES
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Numbers:
-    """A stream's numbers by column: each period's own gap, and all so far with its sequence.
-
-    `spread` is the error of a period's gap with the noise between periods, `upper` how large
-    that noise may be.
-    """
-
-    gaps: FloatArray
-    errors: FloatArray
-    spread: FloatArray
-    upper: FloatArray
-    value: FloatArray
-    error: FloatArray
-    ready: NDArray[np.bool_]
-    tau: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,103 +70,34 @@ class Alarm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A stream with its numbers, its verdict at the last look, and the alarms that it raised."""
+    """A stream with its numbers, its verdict at the last look, and the alarms that it raised.
+
+    `alpha` is how often anything may be claimed falsely of all streams together, `members` how
+    many they are.
+    """
 
     stream: Stream
     numbers: Numbers
-    low: FloatArray
-    high: FloatArray
-    family_low: FloatArray
-    family_high: FloatArray
+    alpha: float
+    members: int
     verdict: str
     method: str
     provisional: bool
     alarms: tuple[Alarm, ...] = field(default_factory=tuple)
 
+    @property
+    def family_low(self) -> FloatArray:
+        """Lower end of the sequence at every look, over all streams together."""
+        return self.numbers.value - self._half_width()
 
-def numbers_of(stream: Stream, settings: Settings) -> Numbers:
-    """The numbers of a stream at every look."""
-    if stream.kind in ("normal", "labelers"):
-        return _lens_numbers(stream, settings)
-    if stream.paired:
-        gained, lost, n = stream.counts
-        value, error = paired_gap_so_far(gained, lost, n)
-        total = np.cumsum(n)
-        # Without a pair that changed, nothing says that none ever would.
-        error = np.maximum(error, 1 / (total + 2))
-        gaps = (gained - lost) / n
-        moved = (np.cumsum(gained + lost) + 1) / (total + 2)
-        errors = np.sqrt(np.maximum(moved - value**2, 1 / (total + 2)) / n)
-        between = between_variance(gaps, errors)
-        enough = np.cumsum(gained + lost) >= FEWEST_EVENTS
-        ready = (np.arange(1, n.size + 1) >= BURN_IN) & enough
-        none = settings.between == NONE
-        return Numbers(
-            gaps=gaps,
-            errors=errors,
-            spread=errors if none else np.sqrt(errors**2 + between),
-            upper=np.zeros_like(gaps) if none else between_upper(gaps, errors),
-            value=value,
-            error=error,
-            ready=ready,
-            tau=_tau(stream.band, error, settings),
-        )
-    return rate_numbers([stream], settings)[0]
+    @property
+    def family_high(self) -> FloatArray:
+        """Upper end of the sequence at every look, over all streams together."""
+        return self.numbers.value + self._half_width()
 
-
-def rate_numbers(streams: Sequence[Stream], settings: Settings) -> list[Numbers]:
-    """The numbers of rate gaps that have the same periods, all at once."""
-    found = gap_so_far(*np.stack([stream.counts for stream in streams], axis=1))
-    none = settings.between == NONE
-    spread = found.errors if none else found.spread
-    upper = np.zeros_like(spread) if none else between_upper(found.gaps, found.errors)
-    return [
-        Numbers(
-            gaps=found.gaps[i],
-            errors=found.errors[i],
-            spread=spread[i],
-            upper=upper[i],
-            value=found.value[i],
-            error=found.error[i],
-            ready=found.ready[i],
-            tau=_tau(stream.band, found.error[i], settings),
-        )
-        for i, stream in enumerate(streams)
-    ]
-
-
-def _lens_numbers(stream: Stream, settings: Settings) -> Numbers:
-    """The numbers of what a lens says by period; all periods together end them."""
-    gaps, errors = stream.counts[0], stream.counts[1]
-    none = settings.between == NONE or stream.kind == "labelers"
-    between = np.zeros_like(gaps) if none else between_variance(gaps, errors)
-    spread = np.sqrt(errors**2 + between)
-    weight = 1 / spread**2
-    value = np.cumsum(weight * gaps) / np.cumsum(weight)
-    error = 1 / np.sqrt(np.cumsum(weight))
-    if stream.whole is not None:
-        value = np.append(value[:-1], stream.whole[0])
-        error = np.append(error[:-1], max(stream.whole[1], error[-1] if not none else 0.0))
-    looks = np.arange(1, gaps.size + 1) + (stream.looks - gaps.size)
-    return Numbers(
-        gaps=gaps,
-        errors=errors,
-        spread=spread,
-        upper=np.zeros_like(gaps) if none else between_upper(gaps, errors),
-        value=value,
-        error=error,
-        ready=looks >= BURN_IN,
-        tau=_tau(stream.band, error, settings),
-    )
-
-
-def _tau(band: tuple[float, float] | None, error: FloatArray, settings: Settings) -> float:
-    """Where the sequence is narrowest: at the limit, else at the planned horizon."""
-    if band is not None and band[1] > band[0]:
-        return (band[1] - band[0]) / 2
-    at = min(BURN_IN, error.size)
-    planned = float(error[at - 1]) * (at / (settings.horizon or OPEN_HORIZON)) ** 0.5
-    return best_tau(planned, alpha=settings.alpha)
+    def _half_width(self) -> FloatArray:
+        alpha = self.alpha / self.members
+        return half_width(self.numbers.error, tau=self.numbers.tau, alpha=alpha)
 
 
 def judge_stream(
@@ -234,10 +117,8 @@ def judge_stream(
     was answered let them begin again.
     """
     numbers = numbers_of(stream, settings) if numbers is None else numbers
-    half, family = (
-        half_width(numbers.error, tau=numbers.tau, alpha=alpha)
-        for alpha in (settings.alpha, settings.alpha / members)
-    )
+    alpha = settings.alpha / members
+    family = float(half_width(numbers.error[-1], tau=numbers.tau, alpha=alpha))
     verdict, method, provisional = _verdict(stream, numbers, family, members, settings)
     alarms = []
     if stream.watched.detected:
@@ -251,10 +132,8 @@ def judge_stream(
     return Judged(
         stream=stream,
         numbers=numbers,
-        low=numbers.value - half,
-        high=numbers.value + half,
-        family_low=numbers.value - family,
-        family_high=numbers.value + family,
+        alpha=settings.alpha,
+        members=members,
         verdict=verdict,
         method=method,
         provisional=provisional,
@@ -263,7 +142,7 @@ def judge_stream(
 
 
 def _verdict(
-    stream: Stream, numbers: Numbers, half: FloatArray, members: int, settings: Settings
+    stream: Stream, numbers: Numbers, half: float, members: int, settings: Settings
 ) -> tuple[str, str, bool]:
     """The verdict on the average gap so far, how it came about, and whether it is provisional."""
     method = "confidence sequence over all looks (normal mixture)"
@@ -278,10 +157,10 @@ def _verdict(
             return OUTSIDE, "exact evidence over all looks, since events are rare", False
         why = f"{looks} of {BURN_IN} periods" if looks < BURN_IN else "events are rare"
         return CANNOT_TELL, f"{method}; provisional: {why}", True
-    value, width = numbers.value[-1], half[-1]
-    if value - width > high or value + width < low:
+    value = numbers.value[-1]
+    if value - half > high or value + half < low:
         return OUTSIDE, method, False
-    inside = value - width >= low and value + width <= high
+    inside = value - half >= low and value + half <= high
     return (WITHIN if inside else CANNOT_TELL), method, False
 
 
@@ -313,11 +192,27 @@ def _first_alarm(
 ) -> Alarm | None:
     """The first alarm of a detector at the looks that are new."""
     start, since = looks
-    gaps, spread = numbers.gaps[start:], numbers.spread[start:]
-    first = max(since - start, BURN_IN)
-    if gaps.size <= first:
-        return None
-    alpha, horizon = settings.alpha / members, settings.planned(gaps.size)
+    for span in settings.spans(max(since - start, BURN_IN), numbers.gaps.size - start):
+        alarm = _alarm_within(detector, stream, numbers, members, settings, start, span, book)
+        if alarm is not None:
+            return alarm
+    return None
+
+
+def _alarm_within(
+    detector: str,
+    stream: Stream,
+    numbers: Numbers,
+    members: int,
+    settings: Settings,
+    start: int,
+    span: tuple[int, int],
+    book: "LineBook",
+) -> Alarm | None:
+    """The first alarm of a detector at looks that one plan holds for."""
+    first, end = span
+    gaps, spread = numbers.gaps[start : start + end], numbers.spread[start : start + end]
+    alpha, horizon = settings.alpha / members, settings.planned(end)
     if detector == LIMIT:
         assert stream.band is not None
         low, high = stream.band
@@ -328,12 +223,11 @@ def _first_alarm(
         onsets = change_evidence(gaps, spread, tau=numbers.tau, since=first)
         evidence = onsets.total
         asked = LineQuestion(
-            stream=stream, numbers=numbers, start=start, alpha=alpha, horizon=horizon,
+            stream=stream, numbers=numbers, start=start, looks=end, alpha=alpha, horizon=horizon,
             settings=settings,
         )  # fmt: skip
         errors = np.where(np.isfinite(onsets.log_evidence), onsets.error, inf)
-        looks_ = np.arange(first + 1, gaps.size + 1)
-        near = evidence > asked.least(errors, looks_) - SLACK
+        near = evidence > asked.least(errors, np.arange(first + 1, end + 1)) - SLACK
         if not near.any():
             return None
         near &= evidence > book.rough(asked)[first:] - SLACK
@@ -453,28 +347,34 @@ def drawn_share(alpha: float, series: int) -> float:
 
 
 def least_line(errors: FloatArray, tau: ArrayLike, share: ArrayLike) -> FloatArray:
-    """What no line can lie below: one onset alone already exceeds it as often.
+    """What no line can lie below: one onset and what the others have at least exceed it as often.
 
-    A line lets at most a share of null series cross by a look, and the sum over onsets is at
-    least its largest term, whose law is known. `errors` are by onset in the last axis, ∞ for
-    one that cannot be known yet.
+    A line lets at most a share of null series cross by a look. The sum over onsets is at least
+    its largest term, whose law is known, and of every other what it has where nothing differs.
+    `errors` are by onset in the last axis, ∞ for one that cannot be known yet.
     """
     from scipy.special import ndtri
 
     square = ndtri(np.asarray(share) / 2) ** 2
+    known = np.isfinite(errors)
     with np.errstate(all="ignore"):
         ratio = (np.asarray(tau)[..., None] / errors) ** 2
-        least = -0.5 * np.log1p(ratio) + 0.5 * square[..., None] * ratio / (1 + ratio)
-    return np.asarray(np.where(np.isfinite(errors), least, -inf).max(axis=-1))
+        none = np.where(known, 1 / np.sqrt(1 + ratio), 0.0)
+        most = none * np.exp(np.minimum(0.5 * square[..., None] * ratio / (1 + ratio), 690.0))
+        return np.asarray(np.log((most - none).max(axis=-1) + none.sum(axis=-1)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineQuestion:
-    """For which stream, from which column on and for which share of false alarms lines are."""
+    """For which stream, from which column on and for which share of false alarms lines are.
+
+    `looks` is how many looks the evidence reaches over.
+    """
 
     stream: Stream
     numbers: Numbers
     start: int
+    looks: int
     alpha: float
     horizon: int | None
     settings: Settings
@@ -515,12 +415,15 @@ class LineBook:
         From few series, as if nothing varied between periods. That of a long sequence is drawn
         now and then, and goes on as it ended.
         """
-        whole = asked.stream.counts.shape[1] - asked.start
+        whole = asked.looks
         end = whole - whole % ROUGH_EVERY if whole > MOST_LOOKS else whole
         series = min(asked.settings.series_of(whole), ROUGH_SERIES)
         drawn = drawn_share(asked.alpha, series)
         heights = self._height(asked, 0, end, series, drawn)
-        later = np.full(whole - end, heights[-1] - 2 * SLACK)
+        # Looks at which nothing may be spent have no height of their own.
+        finite = heights[np.isfinite(heights)]
+        lowest = finite[-ROUGH_EVERY:].min() if finite.size else inf
+        later = np.full(whole - end, lowest - 2 * SLACK)
         return np.concatenate([heights, later]) + asked.raised(np.arange(1, whole + 1))
 
     def line(self, asked: LineQuestion, place: int, end: int) -> FloatArray:
@@ -535,7 +438,7 @@ class LineBook:
         begin, stop = asked.start, asked.start + end
         counts = np.ascontiguousarray(asked.stream.counts[:, begin:stop])
         tau, seed = asked.numbers.tau, asked.settings.seed
-        facts = [asked.stream.kind, tau, drawn, asked.horizon, place, series, seed]
+        facts = [DRAWN_AS, asked.stream.kind, tau, drawn, asked.horizon, place, series, seed]
         name = sha256(repr(facts).encode() + counts.tobytes()).hexdigest()
         content = self.new.get(name) or (self._find(name) if self._find else None)
         if content is None:
