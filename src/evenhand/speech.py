@@ -121,15 +121,17 @@ def number(value: float | None) -> str:
     return text.replace("-", "−")
 
 
-def signed(value: float | None) -> str:
-    """A difference, with its sign.
+def signed(value: float | None, digits: int = 3) -> str:
+    """A difference, with its sign; without one where it rounds to 0.
 
     Examples:
-        >>> signed(0.05), signed(-0.05), signed(0.0)
-        ('+0.050', '−0.050', '0.000')
+        >>> signed(0.05), signed(-0.05), signed(0.0), signed(-0.357, 2)
+        ('+0.050', '−0.050', '0.000', '−0.36')
     """
-    text = number(value)
-    return f"+{text}" if value is not None and value > 0 and text != "0.000" else text
+    if value is None:
+        return "–"
+    text = f"{value:+.{digits}f}"
+    return text[1:] if float(text) == 0 else text.replace("-", "−")
 
 
 def times(value: float) -> str:

@@ -532,7 +532,7 @@ def row_of(female, male, *, second=None):
 def test_over_correction_and_moved_bias_are_said():
     row = row_of(cell(-0.3, -1.0, sd=0.01), cell(0.6, 0.2, sd=0.01))
     told = remedy_sentence(row, groups=["female", "male"])
-    assert "Over-corrected for 'female': the norm slope passed 0, from +0.70 to -0.30." in told
+    assert "Over-corrected for 'female': the norm slope passed 0, from +0.70 to −0.30." in told
     assert (
         "Norm bias fell for 'female' and rose for 'male': it was moved rather than lowered." in told
     )

@@ -1,6 +1,7 @@
 """What the ledger measures of the papers: cuts, norm bias over runs, signed gaps, small groups."""
 
 import dataclasses
+import io
 import re
 from types import SimpleNamespace
 
@@ -8,6 +9,7 @@ import joblib
 import numpy as np
 import polars as pl
 import pytest
+from rich.console import Console
 
 from evenhand.errors import DataError, UsageError
 from evenhand.models.norms.scorer import Linear, NormScorer
@@ -27,6 +29,7 @@ from evenhand.remedies.ledger.remarks import (
 from evenhand.remedies.ledger.task import Fitted
 from evenhand.remedies.ledger.texts import Scaled
 from evenhand.remedies.ledger.trends import mean_rank_trend
+from evenhand.report.ledger import show_ledger
 from evenhand.report.page import as_page, summarise
 from evenhand.report.sections.remedy_contrast import detail_tables
 from evenhand.simulate.biographies import biographies, occupations
@@ -311,7 +314,28 @@ def test_details_are_tables_of_the_same_numbers(several, two):
     gap = cell(two, "augment", "counterfactual_true_positive_rate_gap", "female")["value"]
     row = next(row for row in signed.rows if row[0] == "augment")
     assert row[1:2] == ["female"]
-    assert row[5].startswith(f"{100 * gap:+.1f} [".replace("-", "−"))
+    assert gap == 0
+    assert row[5].startswith("0.0 [")
+    told = cell(two, "augment", "selection_rate_gap", "female")["value"]
+    assert row[2].startswith(f"{100 * told:+.1f} [".replace("-", "−"))
+
+
+def test_what_is_wider_than_the_window_stands_below_the_remedies_names(two, several):
+    """No number is cut or lost at 80 columns: as many columns as fit, then the others."""
+    out = io.StringIO()
+    show_ledger(two.document, Console(file=out, width=80))
+    lines = out.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    part = lines[lines.index("Signed gaps") : lines.index("", lines.index("Signed gaps"))]
+    signed = next(f for f in detail_tables(two.document, "bow") if f.title == "Signed gaps")
+    assert part[2].strip() == signed.rows[0][0]
+    whole = "\n".join(lines)
+    assert all(cell in whole for row in signed.rows for cell in row)
+    assert all(head in whole for head in signed.columns[1:])
+    assert " · " not in whole
+    out = io.StringIO()
+    show_ledger(several.document, Console(file=out, width=160))
+    assert re.search(r"Remedy +Group +ρ \[interval\] p", out.getvalue())
 
 
 def told(value, difference, *, sd=None, seeds=3, **more):

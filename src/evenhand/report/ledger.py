@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from evenhand.remedies.ledger.sentences import AIMS, SLOPES, recommend, recommend_for
-from evenhand.report.sections.remedy_contrast import detail_tables
-from evenhand.report.terminal import WIDTH, Page
+from evenhand.report.sections.remedy_contrast import Detail, detail_tables
+from evenhand.report.terminal import WIDTH, Page, laid_out
+from evenhand.speech import signed
 
 Plain = Mapping[str, Any]
 TABLES = {"bow": "word counts", "vectors": "word vectors", "columns": "columns of the table"}
@@ -69,7 +70,7 @@ def show_ledger(document: Plain, console: Any, *, folder: str | None = None) -> 
             page.blank()
         for found in detail_tables(document, name):
             page.say(found.title, style="bold")
-            page.columns([list(found.columns), *found.rows], right=range(2, len(found.columns)))
+            _detail(page, found)
             page.say(found.note, style="dim", mark=" ")
             page.blank()
     legend = [words for name, words in COLUMNS.items() if name not in empty]
@@ -88,6 +89,26 @@ def show_ledger(document: Plain, console: Any, *, folder: str | None = None) -> 
     if folder is not None:
         files = "ledger.json, ledger.csv, pareto.json, contrast.json, models"
         page.say(f"Written to {folder}: {files}.")
+
+
+def _detail(page: Page, found: Detail) -> None:
+    """A table as it is where it fits; else below each remedy's name, as many columns as fit."""
+    lines = [list(found.columns), *found.rows]
+    if laid_out(lines, width=page.width - 1, right=range(2, len(lines[0]))) is not None:
+        page.columns(lines, right=range(2, len(lines[0])))
+        return
+    remedies = [line[0] for line in found.rows]
+    start, last = 2, len(found.columns)
+    while start < last:
+        parts = {stop: [[line[1], *line[start:stop]] for line in lines]
+                 for stop in range(last, start, -1)}  # fmt: skip
+        fitting = (k for k, part in parts.items()
+                   if laid_out(part, width=page.width - 3, right=range(1, k)))  # fmt: skip
+        stop = next(fitting, start + 1)
+        if start > 2:
+            page.blank()
+        page.columns(parts[stop], right=range(1, stop - start + 1), headings=remedies)
+        start = stop
 
 
 def ledger_text(document: Plain) -> str:
@@ -119,6 +140,6 @@ def _cells(row: Plain, groups: list[str]) -> tuple[str, ...]:
         one("false_positive_rate_gap_rms"),
         one("counterfactual_true_positive_rate_gap_rms"),
         one("flip_rate"),
-        f"{max(slopes, key=abs):+.2f}".replace("-", "−") if slopes else "–",
+        signed(max(slopes, key=abs), 2) if slopes else "–",
         f"{sum(sizes) / len(sizes):.3f}" if sizes else "–",
     )

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evenhand.remedies.ledger.sentences import LEAST, Cell, direction, may_rise
-from evenhand.speech import listed
+from evenhand.speech import listed, signed
 
 KINDS = (
     ("true_positive_rate", "true positive gaps"),
@@ -153,8 +153,8 @@ def sides_words(measures: Mapping[str, Any], groups: Sequence[str]) -> str:
             far = min(abs(before), abs(after)) >= LEAST
             if before * after < 0 and far and direction(cell):
                 told.append(
-                    f"the {words} of '{group}' from {_signed(100 * before, 1)} to "
-                    f"{_signed(100 * after, 1)} points"
+                    f"the {words} of '{group}' from {signed(100 * before, 1)} to "
+                    f"{signed(100 * after, 1)} points"
                 )
     return f"Changed sides: {listed(told)}." if told else ""
 
@@ -166,7 +166,7 @@ def cuts_words(measures: Mapping[str, Any], groups: Sequence[str]) -> str:
     if fitted is None or held is None:
         return ""
     still = [
-        f"'{group}' {_signed(cell['value'], 2)}"
+        f"'{group}' {signed(cell['value'], 2)}"
         for group in groups
         if (cell := measures["norm_bias"][group])["value"] is not None and cell["difference"] == 0
     ]
@@ -188,8 +188,8 @@ def norm_bias_words(measures: Mapping[str, Any], groups: Sequence[str]) -> str:
                 continue
             p = "p < 0.001" if cell["p"] < 0.001 else f"p {cell['p']:.3f}"
             parts.append(
-                f"{words}{_signed(cell['value'], 2)} ({_signed(cell['value_low'], 2)} to "
-                f"{_signed(cell['value_high'], 2)}, {p})"
+                f"{words}{signed(cell['value'], 2)} ({signed(cell['value_low'], 2)} to "
+                f"{signed(cell['value_high'], 2)}, {p})"
             )
         if parts:
             told.append(f"'{group}' {', '.join(parts)}")
@@ -199,7 +199,3 @@ def norm_bias_words(measures: Mapping[str, Any], groups: Sequence[str]) -> str:
 def _points(cell: Cell) -> str:
     before = cell["value"] - cell["difference"]
     return f"{100 * before:.1f} to {100 * cell['value']:.1f}"
-
-
-def _signed(value: float, digits: int) -> str:
-    return f"{value:+.{digits}f}".replace("-", "−")

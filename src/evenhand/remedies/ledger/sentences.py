@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.speech import agree, listed, opening
+from evenhand.speech import agree, listed, opening, signed
 
 Cell = Mapping[str, Any]
 # Below these a change is not told as one, however small its error: people could not see it.
@@ -63,16 +63,16 @@ def remedy_sentence(row: Mapping[str, Any], *, groups: Sequence[str]) -> str:
         before, way = _before(cell), direction(cell, least=LEAST_SLOPE / 2)
         if way and abs(cell["value"]) < abs(before):
             moved.append(
-                f"brought the norm slope of '{group}' from {before:+.2f} to {cell['value']:+.2f}"
-                f"{_interval(cell)}"
+                f"brought the norm slope of '{group}' from {signed(before, 2)} to "
+                f"{signed(cell['value'], 2)}{_interval(cell)}"
             )
         elif way:
             moved.append(
-                f"steepened the norm slope of '{group}' from {before:+.2f} to {cell['value']:+.2f}"
-                f"{_interval(cell)}"
+                f"steepened the norm slope of '{group}' from {signed(before, 2)} to "
+                f"{signed(cell['value'], 2)}{_interval(cell)}"
             )
         else:
-            slopes.append(f"'{group}' ({cell['value']:+.2f})")
+            slopes.append(f"'{group}' ({signed(cell['value'], 2)})")
     if slopes:
         left.append(
             f"{agree(len(slopes), 'the norm slope', 'the norm slopes')} of {listed(slopes)}"
@@ -191,7 +191,7 @@ class _Aim:
     def _change(self, verb: str) -> str:
         if self.group is not None:
             whose = f"{self.words} of '{self.group}'"
-            return f"{whose} {verb} {self.before:+.2f} to {self.after:+.2f}"
+            return f"{whose} {verb} {signed(self.before, 2)} to {signed(self.after, 2)}"
         return f"{self.words} {verb} {_points(self.before)} to {_points(self.after)} points"
 
 
@@ -281,7 +281,7 @@ def _interval(cell: Cell, *, scale: float = 1) -> str:
     if cell["low"] is None:
         return ""
     digits = 1 if scale == 100 else 2
-    low, high = (f"{scale * cell[end]:+.{digits}f}".replace("-", "−") for end in ("low", "high"))
+    low, high = (signed(scale * cell[end], digits) for end in ("low", "high"))
     return f" (a change of {low} to {high})"
 
 
@@ -301,8 +301,8 @@ def _warnings(measures: Mapping[str, Any], groups: Sequence[str]) -> list[str]:
         before, after = _before(cell), cell["value"]
         if before * after < 0 and abs(after) > LEAST_SLOPE / 2 and direction(cell):
             told.append(
-                f"Over-corrected for '{group}': the norm slope passed 0, from {before:+.2f} to "
-                f"{after:+.2f}."
+                f"Over-corrected for '{group}': the norm slope passed 0, from "
+                f"{signed(before, 2)} to {signed(after, 2)}."
             )
         change = abs(after) - abs(before)
         if abs(change) > LEAST_SLOPE / 2 and direction(cell):
@@ -324,7 +324,7 @@ def _second(measures: Mapping[str, Any], group: str) -> list[str]:
     before, after = _before(cell), cell["value"]
     fall = abs(_before(first)) - abs(first["value"])
     kept = abs(before) - abs(after)
-    words = f"from {before:+.2f} to {after:+.2f}"
+    words = f"from {signed(before, 2)} to {signed(after, 2)}"
     if kept < fall / 2:
         return [f"By a second norm scorer less is gained for '{group}': {words}."]
     return [f"A second norm scorer agrees for '{group}': {words}."]
@@ -354,7 +354,7 @@ def _baseline(measures: Mapping[str, Any], groups: Sequence[str]) -> str:
     elif swap["undefined"]:
         told.append(f"Counterfactual gaps: {_ended(swap['undefined'])}")
     slopes = {g: measures[SLOPE][g]["value"] for g in groups}
-    known = [f"'{g}' {v:+.2f}" for g, v in slopes.items() if v is not None]
+    known = [f"'{g}' {signed(v, 2)}" for g, v in slopes.items() if v is not None]
     if known:
         told.append(f"Norm slopes: {', '.join(known)}.")
     return " ".join(told)

@@ -12,7 +12,7 @@ from evenhand.report.blocks import Block, as_csv, axis_title, figure, folded, sl
 from evenhand.report.labels import cell, short
 from evenhand.report.palette import OUTSIDE, PLAIN, WITHIN
 from evenhand.report.sections.remedy_classes import Line, is_baseline, named, representation
-from evenhand.speech import opening
+from evenhand.speech import opening, signed
 
 KINDS = {
     "front": (WITHIN, "circle", "On the front: no other is as good in every respect"),
@@ -61,7 +61,7 @@ def contrast_figures(
             "line both are equal. Marks are means over runs, lines their standard deviation."
         )
         charts = [
-            _scatter([row for row in mine if row["measure"] == key], words, signed=False)
+            _scatter([row for row in mine if row["measure"] == key], words, sign=False)
             for key, words in sizes.items()
         ]
         blocks.append(_contrast(f"contrast-{slug(name)}", title, read, charts, mine, list(sizes)))
@@ -76,7 +76,7 @@ def contrast_figures(
             "equal. Marks are means over runs, lines their standard deviation."
         )
         charts = [
-            _scatter([row for row in rows if row["measure"] == key], words, signed=True)
+            _scatter([row for row in rows if row["measure"] == key], words, sign=True)
             for key, (words, _) in SIGNED.items()
             if any(row["measure"] == key for row in rows)
         ]
@@ -85,7 +85,7 @@ def contrast_figures(
     return blocks
 
 
-def _scatter(rows: Sequence[Line], words: str, *, signed: bool) -> dict[str, Any]:
+def _scatter(rows: Sequence[Line], words: str, *, sign: bool) -> dict[str, Any]:
     points = []
     for row in rows:
         point: dict[str, Any] = {"kind": kind_of(row), "name": short(row["remedy"], most=22)}
@@ -93,11 +93,11 @@ def _scatter(rows: Sequence[Line], words: str, *, signed: bool) -> dict[str, Any
             value, spread = row[side], row[f"{side}_sd"] or 0.0
             point |= {axis: value, f"{axis}_low": value - spread, f"{axis}_high": value + spread}
         point["tip"] = (
-            f"{short(row['remedy'])}: statistical {_points(row['statistical'], signed=signed)}, "
-            f"counterfactual {_points(row['counterfactual'], signed=signed)} points"
+            f"{short(row['remedy'])}: statistical {_points(row['statistical'], sign=sign)}, "
+            f"counterfactual {_points(row['counterfactual'], sign=sign)} points"
         )
         points.append(point)
-    form = "points" if signed else "size"
+    form = "points" if sign else "size"
     chart = {
         "kind": "scatter",
         "points": points,
@@ -110,7 +110,7 @@ def _scatter(rows: Sequence[Line], words: str, *, signed: bool) -> dict[str, Any
         "named": 10,
         "title": opening(words),
     }
-    return chart | ({"x_zero": 0.0, "y_zero": 0.0} if signed else {})
+    return chart | ({"x_zero": 0.0, "y_zero": 0.0} if sign else {})
 
 
 def _contrast(
@@ -132,8 +132,8 @@ def _contrast(
                 text
                 for side in ("statistical", "counterfactual")
                 for text in (
-                    _points(row[side], signed=is_signed),
-                    _points(row[f"{side}_sd"], signed=False),
+                    _points(row[side], sign=is_signed),
+                    _points(row[f"{side}_sd"], sign=False),
                 )
             ),
         ]
@@ -223,11 +223,11 @@ def _cuts(rows: Sequence[Line]) -> Detail:
         ]
         if all(one.get("value") is not None for one in held):
             rho = [
-                _signed(one["value"])
+                signed(one["value"], 2)
                 for one in (row["measures"].get("norm_bias") or {}).values()
                 if one.get("value") is not None
             ]
-            sizes = [_points(one["value"], signed=False) for one in held]
+            sizes = [_points(one["value"], sign=False) for one in held]
             body.append([str(row["remedy"]), ", ".join(rho) or "–", *sizes])
     return Detail(
         title="Gaps class by class, one class against its rest",
@@ -287,30 +287,26 @@ def _interval(held: Line) -> str:
     if held.get("value") is None:
         return "–"
     if low is None or high is None:
-        return _signed(held["value"])
+        return signed(held["value"], 2)
     p = held.get("p")
     chance = "" if p is None else " <.001" if p < 0.001 else f" {p:.3f}".replace("0.", ".", 1)
-    return f"{_signed(held['value'])} [{_signed(low)}, {_signed(high)}]{chance}"
+    return f"{signed(held['value'], 2)} [{signed(low, 2)}, {signed(high, 2)}]{chance}"
 
 
-def _points(value: float | None, *, signed: bool) -> str:
+def _points(value: float | None, *, sign: bool) -> str:
     if value is None:
         return "–"
-    return f"{100 * value:+.1f}".replace("-", "−") if signed else f"{100 * value:.1f}"
+    return signed(100 * value, 1) if sign else f"{100 * value:.1f}"
 
 
 def _points_interval(held: Line) -> str:
     """A gap in points, with the interval of the value where there is one."""
-    told = _points(held.get("value"), signed=True)
+    told = _points(held.get("value"), sign=True)
     ends = [held.get(end) for end in ENDS]
     if held.get("value") is None or None in ends:
         return told
-    low, high = (_points(end, signed=True) for end in ends)
+    low, high = (_points(end, sign=True) for end in ends)
     return f"{told} [{low}, {high}]"
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.2f}".replace("-", "−")
 
 
 def on_representation(name: str, shown: Sequence[str]) -> str:
