@@ -59,6 +59,7 @@ def table(seed: int = 3) -> pl.DataFrame:
             "share": rng.uniform(0.4, 1, ROWS),
             "who": [f"ann {i}" for i in rng.integers(0, 12, ROWS)],
             "item": [f"post {i}" for i in item],
+            "site": [f"site {i}" for i in item % 60],
             "expert": (item % 3 == 0).astype(int),
             "seconds": rng.gamma(2, 5, ROWS),
             "norm@f": rng.random(ROWS),
@@ -112,6 +113,34 @@ CASES: dict[str, tuple[tuple[str, ...], dict[str, Any], str]] = {
     "norms": (("gender", "job", "score:cook", "score:nurse", "score:pilot", "norm@f", "norm@m"),
               {"truth": "job", "group": "gender"}, "norms"),
 }  # fmt: skip
+# Every lens with each of what rows may have besides.
+_WIDE = ("job", "score:cook", "score:nurse", "score:pilot", "norm@f", "norm@m")
+_LENSES: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "statistical": (("truth", "score"), {k: v for k, v in SCORES.items() if k != "group"}),
+    "thresholds": (("truth", "score"), {k: v for k, v in SCORES.items() if k != "group"}),
+    "counterfactual": (("job", "picked", "decision@f", "decision@m"),
+                       {"truth": "job", "decision": "picked"}),
+    "labelers": (("who", "item", "expert", "decision"),
+                 {"truth": "expert", "decision": "decision", "labeler": "who", "item": "item"}),
+    "norms": (_WIDE, {"truth": "job"}),
+}  # fmt: skip
+_BESIDES: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "plain": ((), {}),
+    "strata": (("age",), {"stratum": "age", "stratum_edges": [40]}),
+    "weights": (("weight",), {"weight": "weight"}),
+    "clusters": (("site",), {"cluster": "site"}),
+    "crossed": (("region",), {"group": ["gender", "region"], "crossed": True}),
+}
+EVERY = {
+    f"{lens}, {besides}": (
+        ("gender", *columns, *more),
+        {"group": "gender", **roles, **further},
+        lens,
+    )
+    for lens, (columns, roles) in _LENSES.items()
+    for besides, (more, further) in _BESIDES.items()
+}
+ALL_CASES = CASES | EVERY
 # Of more than five million rows these come from the grid in any case.
 GRIDDED = ("auc", "auc_gap", "calibration", "calibration_intercept", "calibration_slope",
            "implied_threshold", "cost_ratio")  # fmt: skip
@@ -166,9 +195,9 @@ def test_engines_make_the_same_set(case: str, tmp_path: Path) -> None:
     check_tables(found, eh.tally(TABLE.select(columns), **roles, names=True))
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", ALL_CASES)
 def test_rows_a_set_and_a_merge_of_seven_parts_give_the_same(case: str, tmp_path: Path) -> None:
-    columns, roles, lens = CASES[case]
+    columns, roles, lens = ALL_CASES[case]
     frame = TABLE.select(columns)
     rows = eh.Decisions(frame, **roles)
     whole = eh.tally(frame, **roles, names=True)
@@ -248,7 +277,7 @@ def test_parts_merge_in_any_order_and_association(order: list[int], joints: list
             np.testing.assert_allclose(sums, merged.tables[name].pruned().sums[key], rtol=1e-12)
 
 
-MERGING = {**SCORES, "stratum": "region", "weight": "weight"}
+MERGING = {**SCORES, "stratum": "region", "weight": "weight", "cluster": "who"}
 PIECES = parts(TABLE.select(PLAIN).head(400), MERGING, seed=9, many=5)
 WHOLE = eh.tally(TABLE.select(PLAIN).head(400), **MERGING, names=True)
 
@@ -328,6 +357,39 @@ def test_small_cells_are_withheld_and_the_audit_says_so() -> None:
     area = result.rows.where(measure="auc", group="f", stratum=None)["value"][0]
     exact = eh.audit(frame, **SCORES).rows.where(measure="auc", group="f")["value"][0]
     assert area == pytest.approx(exact, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("case", "table", "without"),
+    [
+        ("labelers, plain", "items/gender", " or without item"),
+        ("counterfactual, clusters", "counts/gender", " or without cluster"),
+    ],
+)
+def test_a_floor_that_leaves_nothing_says_so(case: str, table: str, without: str) -> None:
+    columns, roles, _ = EVERY[case]
+    found = eh.tally(TABLE.select(columns), **roles, floor=10, pseudonyms=KEY)
+    with pytest.raises(DataError) as told:
+        eh.audit(Tallies.from_bytes(found.to_bytes()))
+    assert str(told.value) == (
+        f"No cell of '{table}' has 10 rows, so the floor withheld all of them. Tally with a "
+        f"smaller floor{without}, or audit the table itself."
+    )
+
+
+@pytest.mark.parametrize("case", ["statistical, crossed", "thresholds, strata", "norms, plain"])
+def test_a_floor_costs_what_the_audit_says(case: str) -> None:
+    """Nothing under the floor leaves, and cells that stay count what they counted."""
+    columns, roles, _ = EVERY[case]
+    found = eh.tally(TABLE.select(columns), **roles, floor=10)
+    whole = eh.tally(TABLE.select(columns), **roles)
+    for name, tally in {**found.tables, **found.finished}.items():
+        assert tally.sizes.min() >= 10
+        lost = whole.table(name).sizes.sum() - tally.sizes.sum()
+        assert lost == found.withheld.get(name, (0, 0))[1]
+    rows = max(rows for _, rows in found.withheld.values())
+    (note,) = [note for note in eh.audit(found).notes if "withheld" in note]
+    assert f"up to {rows:,} of 1,400 rows ({rows / 14:.1f} %)" in note
 
 
 @given(

@@ -70,6 +70,11 @@ class Tally:
         """The sum over all cells."""
         return float(self.sums[sum_].sum())
 
+    @property
+    def sizes(self) -> FloatArray:
+        """How many rows each cell has: counted or, of what clusters move, weighed as rows."""
+        return self.sums["n"] if "n" in self.sums else self.sums["weight"]
+
     def missing(self, key: str) -> float:
         """Rows without a value of this key."""
         return float(self.sums["n"][self.codes[key] < 0].sum())

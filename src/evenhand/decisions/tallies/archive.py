@@ -236,7 +236,7 @@ def _as_written(name: str) -> str | None:
 def _tally(content: bytes, about: Mapping[str, Any]) -> Tally:
     frame = pl.read_parquet(BytesIO(content))
     wanted = [f"key:{key}" for key in about["keys"]] + [f"sum:{name}" for name in about["sums"]]
-    if frame.columns != wanted or "n" not in about["sums"]:
+    if frame.columns != wanted or not {"n", "weight"} & set(about["sums"]):
         raise Damage(f"the columns of {about['name']!r} are not those it names")
     labels, codes = {}, {}
     for key in about["keys"]:
@@ -244,7 +244,8 @@ def _tally(content: bytes, about: Mapping[str, Any]) -> Tally:
         whole_numbers = column.dtype == pl.Int64 and not column.null_count()
         labels[key], codes[key] = encode(column.to_numpy() if whole_numbers else column.to_list())
     sums = {name: frame[f"sum:{name}"].cast(pl.Float64).to_numpy() for name in about["sums"]}
-    n = sums["n"]
+    found = Tally(labels=labels, codes=codes, sums=sums)
+    n = found.sizes
     if not (np.isfinite(n).all() and (n >= 0).all() and (n <= 2**53).all()):
         raise Damage(f"{about['name']!r} counts what cannot be counted")
-    return Tally(labels=labels, codes=codes, sums=sums)
+    return found

@@ -139,7 +139,7 @@ def with_floor(tallies: Tallies, floor: int) -> Tallies:
         found = {}
         for name, table in tables.items():
             joined = join_cells(table, floor)
-            n = joined.sums["n"]
+            n = joined.sizes
             small = (n < floor) & (n > 0)
             if small.any():
                 withheld[name] = (int(small.sum()), int(n[small].sum()))

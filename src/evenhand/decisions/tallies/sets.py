@@ -97,6 +97,13 @@ class Tallies:
     def table(self, name: str) -> Tally:
         """A table by its name; where it is not there, an error that says what would bring it."""
         found = self.tables.get(name) or self.finished.get(name)
+        if found is None and name in self.withheld:
+            keys = {**self.tables, **self.finished}[name].labels
+            by = next((f" or without {key}" for key in PERSONAL if key in keys), "")
+            raise DataError(
+                f"No cell of {name!r} has {self.floor} rows, so the floor withheld all of them. "
+                f"Tally with a smaller floor{by}, or audit the table itself."
+            )
         if found is None:
             raise DataError(
                 self.lost.get(name)
