@@ -383,7 +383,7 @@ def test_binary_garbage_and_broken_text_are_refused(run):
 
 def test_the_leak_probe_is_left_out_where_scikit_learn_is_missing(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn", None)
-    monkeypatch.setitem(sys.modules, "sklearn.feature_extraction.text", None)
+    monkeypatch.setitem(sys.modules, "sklearn.linear_model", None)
     frame = biographies(300, seed=5).frame
     report = swap_table(frame, text="text", group="gender", out=tmp_path / "o.parquet")
     assert report.validity[0].leak.undefined == (

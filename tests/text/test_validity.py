@@ -5,12 +5,14 @@ import pytest
 
 from evenhand.simulate.biographies import biographies
 from evenhand.text.lexicon import load_lexicon
+from evenhand.text.swap import swap_texts
 from evenhand.text.validity import (
     _paired_auc,
     article_mismatches,
     leak_probe,
-    placebo_swap,
+    placebo_changes,
     swap_validity,
+    words_and_pairs,
 )
 
 TEXTS = biographies(800, seed=3).frame["text"].to_list()
@@ -49,9 +51,12 @@ def test_article_mismatches():
 
 
 def test_the_placebo_changes_words_but_no_pronoun():
-    done = placebo_swap(["She often worked with many people.", "Rain.", None])
-    assert done.texts == ["She frequently worked with numerous people.", "Rain.", None]
-    assert done.changed.tolist() == [True, False, False]
+    texts = ["She often worked with many people.", "Rain.", None, "She frequently ran."]
+    lexicon = load_lexicon("neutral_synonyms")
+    done = [swap_texts(texts, to=value, lexicon=lexicon) for value in lexicon.values]
+    assert done[1].texts[:3] == ["She frequently worked with numerous people.", "Rain.", None]
+    assert (done[0].changed | done[1].changed).tolist() == [True, False, False, True]
+    assert placebo_changes(texts) == 2
 
 
 def test_the_probe_finds_no_trace_of_a_clean_swap_and_every_trace_of_a_bad_one(tmp_path):
@@ -98,3 +103,22 @@ def test_the_paired_interval_covers():
         found = _paired_auc(u + rng.normal(size=60), u + rng.normal(size=60), level=0.95)
         hits += found.low <= 0.5 <= found.high
     assert 0.92 <= hits / 400 <= 0.98
+
+
+@pytest.mark.parametrize("fewest", [1, 3])
+def test_words_and_pairs_are_those_of_scikit_learn(fewest):
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    texts = [*TEXTS[:200], "", "One.", "Ärzte, Ärztinnen: 3 of 4!", "a_b c-d"]
+    sklearn = CountVectorizer(
+        ngram_range=(1, 2), min_df=fewest, token_pattern=r"\w+|[.!?;:,]", binary=True
+    ).fit_transform(texts)
+    found = words_and_pairs(texts, fewest=fewest)
+    assert found.shape == sklearn.shape
+    assert (found != sklearn).nnz == 0
+    assert found.dtype == sklearn.dtype
+
+
+def test_words_and_pairs_of_nothing():
+    assert words_and_pairs([], fewest=3).shape == (0, 0)
+    assert words_and_pairs(["", ""], fewest=1).shape == (2, 0)

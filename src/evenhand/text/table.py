@@ -22,9 +22,9 @@ from evenhand.stats.rates import rate
 from evenhand.text.compiled import Tagger, load_tagger
 from evenhand.text.lexicon import Lexicon, add_names, load_lexicon
 from evenhand.text.mask import mask_texts, scrub_texts
-from evenhand.text.swap import swap_texts
+from evenhand.text.swap import SwappedTexts, swap_texts
 from evenhand.text.tokens import TITLE_FORMS
-from evenhand.text.validity import SwapValidity, leak_probe, swap_validity
+from evenhand.text.validity import SwapValidity, judge_swap, leak_probe, placebo_changes
 
 SCHEMA = "evenhand.swap/1"
 _MEASURES = {
@@ -338,8 +338,10 @@ class _Work:
         if self.changes.title is not None:
             texts = self._mask(batch, texts)
             columns[self.text] = texts
+        swapped = []
         for value, name in self.names.items():
             done = swap_texts(texts, to=value, lexicon=self.words, sources=own, tagger=self.tagger)
+            swapped.append(done)
             columns[f"{self.text}@{name}"] = done.texts
             counts = self.tallied[value]
             counts.changed += int(done.changed.sum())
@@ -354,7 +356,7 @@ class _Work:
             columns[f"{self.text}:scrubbed"] = self._scrub(batch, texts)
         self.missing += texts.count(None)
         self.present += len(texts) - texts.count(None)
-        self.sample.add(texts, own)
+        self.sample.add(texts, swapped)
         return batch.with_columns(columns)
 
     def _mask(self, batch: Batch, texts: list[str | None]) -> list[str | None]:
@@ -390,18 +392,22 @@ class _Work:
 
     def validity(self, *, probe: bool, level: float) -> tuple[SwapValidity, ...]:
         """Validity of each value: counts over all rows, the rest from the sample."""
-        texts, own = self.sample.rows()
-        leak = self._leak(texts, own, level=level) if probe else None
+        texts, swapped = self.sample.rows(list(self.names))
+        leak = Estimate.none("the probe was not asked for", level=level)
+        if probe:
+            leak = self._leak(texts, swapped, level=level)
+        # What a placebo would change does not depend on the value either.
+        placebo = placebo_changes(texts)
         found = []
         for value, name in self.names.items():
             counts = self.tallied[value]
-            part = swap_validity(
+            part = judge_swap(
                 texts,
-                to=value,
+                swapped[value],
                 lexicon=self.words,
-                sources=own,
+                leak=leak,
+                placebo=placebo,
                 tagger=self.tagger,
-                probe=False,
                 level=level,
             )
             found.append(
@@ -413,19 +419,19 @@ class _Work:
                     mixed=rate(counts.mixed, self.present, level=level),
                     unresolved=rate(counts.unresolved, self.present, level=level),
                     unresolved_words=dict(counts.words.most_common()),
-                    leak=part.leak if leak is None else leak,
                 )
             )
         return tuple(found)
 
-    def _leak(self, texts: list[str | None], own: list[str | None], *, level: float) -> Estimate:
+    def _leak(
+        self, texts: list[str | None], swapped: dict[str, SwappedTexts], *, level: float
+    ) -> Estimate:
         # The probe is the same for every value: it exchanges each text for the next one.
         try:
             return leak_probe(
                 texts,
                 lexicon=self.words,
-                sources=own,
-                tagger=self.tagger,
+                swapped=swapped,
                 level=level,
                 seed=self.seed,
             )
@@ -433,36 +439,63 @@ class _Work:
             return Estimate.none(str(missing), level=level)
 
 
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """A text of the sample, and for each value the text under it, its own value, and changed."""
+
+    draw: float
+    row: int
+    text: str
+    swapped: tuple[tuple[str | None, str | None, bool], ...]
+
+
 class _Sample:
-    """At most `size` texts with their sources, each row as likely as any other; seeded."""
+    """At most `size` texts as they were swapped, each row as likely as any other; seeded."""
 
     def __init__(self, size: int, *, seed: int) -> None:
         self.size = size
         self.generator = np.random.default_rng(seed)
-        self.kept: list[tuple[float, int, str, str | None]] = []
+        self.kept: list[_Drawn] = []
         self.seen = 0
         self.cut = 1.0
 
-    def add(self, texts: list[str | None], sources: list[str | None]) -> None:
+    def add(self, texts: list[str | None], swapped: Sequence[SwappedTexts]) -> None:
         draws = self.generator.random(len(texts))
         for at in np.flatnonzero(draws < self.cut).tolist():
             text = texts[at]
             if text is not None and len(text) <= LONGEST_IN_SAMPLE:
-                self.kept.append((float(draws[at]), self.seen + at, text, sources[at]))
+                under = tuple((d.texts[at], d.values[at], bool(d.changed[at])) for d in swapped)
+                self.kept.append(_Drawn(float(draws[at]), self.seen + at, text, under))
         self.seen += len(texts)
         if len(self.kept) > 2 * self.size:
             self._prune()
 
     def _prune(self) -> None:
-        self.kept.sort()
+        self.kept.sort(key=lambda each: (each.draw, each.row))
         del self.kept[self.size :]
         if len(self.kept) == self.size:
-            self.cut = self.kept[-1][0]
+            self.cut = self.kept[-1].draw
 
-    def rows(self) -> tuple[list[str | None], list[str | None]]:
+    def rows(self, values: Sequence[str]) -> tuple[list[str | None], dict[str, SwappedTexts]]:
+        """The texts in the order of their rows, and as they are under each of these values."""
         self._prune()
-        ordered = sorted(self.kept, key=lambda each: each[1])
-        return [each[2] for each in ordered], [each[3] for each in ordered]
+        ordered = sorted(self.kept, key=lambda each: each.row)
+        found = {}
+        for place, value in enumerate(values):
+            under = [each.swapped[place] for each in ordered]
+            none = np.zeros(len(under), dtype=np.int64)
+            found[value] = SwappedTexts(
+                texts=[text for text, _, _ in under],
+                to=value,
+                values=[own for _, own, _ in under],
+                changed=np.array([changed for _, _, changed in under], dtype=bool),
+                # Counted over all rows, and not of the sample.
+                mixed=none > 0,
+                replaced=none,
+                unresolved={},
+                missing=0,
+            )
+        return [each.text for each in ordered], found
 
 
 MOST_NAMES = 100_000

@@ -5,7 +5,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
@@ -17,12 +17,17 @@ from evenhand.errors import MissingExtra
 from evenhand.stats.estimate import Estimate, FloatArray, critical
 from evenhand.stats.ranks import average_ranks
 from evenhand.stats.rates import rate
+from evenhand.stats.weights import distinct
 from evenhand.text.compiled import Tagger
 from evenhand.text.lexicon import Lexicon, load_lexicon
 from evenhand.text.swap import SwappedTexts, swap_texts
 from evenhand.text.tokens import vowel_sound
 
 _FEWEST = 50
+_FEWEST_TEXTS = 3
+# Marks are tokens, so that no pair of words spans two sentences: "… knitting. Ms. Sato …" would
+# tell that the topic fits the title, which is the group's content and no trace of the swap.
+_TOKEN = re.compile(r"\w+|[.!?;:,]")
 _ARTICLE = re.compile(r"\b([Aa]n?)\s+([a-zA-Z]\w+)")
 
 
@@ -79,54 +84,61 @@ def swap_validity(
     words = lexicon if isinstance(lexicon, Lexicon) else load_lexicon(lexicon)
     texts = list(texts)
     done = swap_texts(texts, to=to, lexicon=words, sources=sources, tagger=tagger)
-    n = len(done) - done.missing
-    counts = Counter(word.lower() for left in done.unresolved.values() for word in left)
     leak = (
         leak_probe(texts, lexicon=words, sources=sources, tagger=tagger, level=level, seed=seed)
         if probe
         else Estimate.none("the probe was not asked for", level=level)
     )
-    placebo = placebo_swap(texts)
+    placebo = placebo_changes(texts)
+    return judge_swap(
+        texts, done, lexicon=words, leak=leak, placebo=placebo, tagger=tagger, level=level
+    )
+
+
+def judge_swap(
+    texts: Sequence[str | None],
+    done: SwappedTexts,
+    *,
+    lexicon: Lexicon,
+    leak: Estimate,
+    placebo: int,
+    tagger: Tagger | None,
+    level: float,
+) -> SwapValidity:
+    """Validity of texts that are swapped already, of which a placebo would change so many."""
+    n = len(done) - done.missing
+    counts = Counter(word.lower() for left in done.unresolved.values() for word in left)
     return SwapValidity(
-        to=to,
-        lexicon=words.name,
+        to=done.to,
+        lexicon=lexicon.name,
         missing=done.missing,
         changed=rate(int(done.changed.sum()), n, level=level),
         mixed=rate(int(done.mixed.sum()), n, level=level),
         unresolved=rate(len(done.unresolved), n, level=level),
         unresolved_words=dict(counts.most_common()),
-        round_trip=_round_trip(texts, done, words, tagger=tagger, level=level),
+        round_trip=_round_trip(texts, done, lexicon, tagger=tagger, level=level),
         articles=_articles(texts, done, level=level),
-        placebo_changed=rate(int(placebo.changed.sum()), n, level=level),
+        placebo_changed=rate(placebo, n, level=level),
         leak=leak,
     )
 
 
-def placebo_swap(texts: Iterable[str | None]) -> SwappedTexts:
-    """The texts with neutral synonyms exchanged: the baseline that should have no effect.
+def placebo_changes(texts: Sequence[str | None]) -> int:
+    """How many texts neutral synonyms change: the baseline that should have no effect.
 
     Each text is rewritten away from its own wording, so that about as much changes as in a swap.
 
     Examples:
-        >>> placebo_swap(["He often ran.", "She frequently ran."]).texts
-        ['He frequently ran.', 'She often ran.']
+        >>> placebo_changes(["He often ran.", "She frequently ran.", "Rain.", None])
+        2
     """
-    rows = list(texts)
     lexicon = load_lexicon("neutral_synonyms")
-    plain, other = lexicon.values
-    away = swap_texts(rows, to=other, lexicon=lexicon)
-    back = swap_texts(rows, to=plain, lexicon=lexicon)
-    pick = away.changed
-    return SwappedTexts(
-        texts=[a if use else b for a, b, use in zip(away.texts, back.texts, pick)],
-        to="<other wording>",
-        values=away.values,
-        changed=pick | back.changed,
-        mixed=away.mixed,
-        replaced=np.where(pick, away.replaced, back.replaced),
-        unresolved={**back.unresolved, **away.unresolved},
-        missing=away.missing,
-    )
+    left, changed = list(texts), 0
+    for value in lexicon.values:
+        done = swap_texts(left, to=value, lexicon=lexicon)
+        changed += int(done.changed.sum())
+        left = [text for text, new in zip(left, done.changed.tolist()) if not new]
+    return changed
 
 
 def leak_probe(
@@ -135,6 +147,7 @@ def leak_probe(
     lexicon: Lexicon,
     sources: Sequence[str | None] | None = None,
     tagger: Tagger | None = None,
+    swapped: Mapping[str, SwappedTexts] | None = None,
     most: int = 5_000,
     level: float = 0.95,
     seed: int = 0,
@@ -145,14 +158,20 @@ def leak_probe(
     as many of each value. Content and group therefore tell nothing: only traces of the swap do (a
     wrong "him", a title nobody uses). Words and pairs of words, logistic regression. One half is
     learned from and the other judged: scores of several folds depend on each other through the
-    texts they learned from, and an interval that ignores it is too short.
+    texts they learned from, and an interval that ignores it is too short. `swapped` are the texts
+    under each value, where they are known.
 
     Examples:
         >>> from evenhand.text.lexicon import load_lexicon
         >>> print(leak_probe(["He ran."], lexicon=load_lexicon("gender_pronouns")))
         undefined: the swap changes only 0 texts of female; the probe needs 50
     """
-    found = _pairs(texts, lexicon=lexicon, sources=sources, tagger=tagger)
+    if swapped is None:
+        swapped = {
+            to: swap_texts(texts, to=to, lexicon=lexicon, sources=sources, tagger=tagger)
+            for to in lexicon.values
+        }
+    found = _pairs(texts, lexicon, swapped)
     fewest = min(len(each) for each in found.values())
     if fewest < _FEWEST:
         value = min(found, key=lambda value: len(found[value]))
@@ -218,16 +237,12 @@ def _articles(texts: Sequence[str | None], done: SwappedTexts, *, level: float) 
 
 
 def _pairs(
-    texts: Sequence[str | None],
-    *,
-    lexicon: Lexicon,
-    sources: Sequence[str | None] | None,
-    tagger: Tagger | None,
+    texts: Sequence[str | None], lexicon: Lexicon, swapped: Mapping[str, SwappedTexts]
 ) -> dict[str, list[tuple[str, str]]]:
     """By value, each text that changes and itself exchanged for another value."""
     found: dict[str, list[tuple[str, str]]] = {value: [] for value in lexicon.values}
     for to, source in pairwise((*lexicon.values, lexicon.values[0])):
-        done = swap_texts(texts, to=to, lexicon=lexicon, sources=sources, tagger=tagger)
+        done = swapped[to]
         for row in np.flatnonzero(done.changed).tolist():
             text, new = texts[row], done.texts[row]
             if done.values[row] == source and text is not None and new is not None:
@@ -238,22 +253,59 @@ def _pairs(
 def _scores(original: list[str], changed: list[str], judged: NDArray[np.bool_]) -> FloatArray:
     """Scores of the judged texts, shape (2, texts): originals first, their swaps second."""
     try:
-        from sklearn.feature_extraction.text import CountVectorizer
         from sklearn.linear_model import LogisticRegression
     except ImportError as problem:
         raise MissingExtra("text", "The leak probe") from problem
-    # Marks are tokens, so that no pair of words spans two sentences: "… knitting. Ms. Sato …" would
-    # tell that the topic fits the title, which is the group's content and no trace of the swap.
-    words = CountVectorizer(
-        ngram_range=(1, 2), min_df=3, token_pattern=r"\w+|[.!?;:,]", binary=True
-    )
-    table = words.fit_transform([*original, *changed])
+    table = words_and_pairs([*original, *changed], fewest=_FEWEST_TEXTS)
     label = np.repeat([0, 1], len(original))
     held = np.tile(judged, 2)
     model = LogisticRegression(C=0.1, solver="liblinear")
     model.fit(table[~held], label[~held])
     scores: FloatArray = model.decision_function(table[held])
     return scores.reshape(2, -1)
+
+
+def words_and_pairs(texts: Sequence[str], *, fewest: int) -> Any:
+    """Which words, and pairs of neighbouring words, each text has: 1 where it has one.
+
+    Columns are those that occur in `fewest` texts, by name: the table of scikit-learn's
+    CountVectorizer, but pairs are numbers until they are known to be kept.
+
+    Examples:
+        >>> words_and_pairs(["He ran. He", "he ran far"], fewest=2).toarray().tolist()
+        [[1, 1, 1], [1, 1, 1]]
+    """
+    from scipy import sparse
+
+    tokens = [_TOKEN.findall(text.lower()) for text in texts]
+    flat = [token for each in tokens for token in each]
+    names = list(dict.fromkeys(flat))
+    place = {name: i for i, name in enumerate(names)}
+    word = np.fromiter(map(place.__getitem__, flat), dtype=np.int64, count=len(flat))
+    text = np.repeat(np.arange(len(texts)), [len(each) for each in tokens])
+    width = max(len(names), 1)
+    both = text[1:] == text[:-1]
+    # A word alone is a pair with nothing, so that one number says which of all columns it is.
+    pair = (word[:-1] * (width + 1) + word[1:] + 1)[both]
+    column, code = distinct(np.concatenate([word * (width + 1), pair]))
+    cell, _ = distinct(np.concatenate([text, text[1:][both]]) * column.size + code)
+    row, code = np.divmod(cell, max(column.size, 1))
+    kept = np.flatnonzero(np.bincount(code, minlength=column.size) >= fewest)
+    first, second = np.divmod(column[kept], width + 1)
+    called = [
+        names[i] if j == 0 else f"{names[i]} {names[j - 1]}"
+        for i, j in zip(first.tolist(), second.tolist())
+    ]
+    order = np.full(column.size, -1, dtype=np.int64)
+    order[kept[sorted(range(kept.size), key=called.__getitem__)]] = np.arange(kept.size)
+    code = order[code]
+    there = code >= 0
+    found = sparse.csr_matrix(
+        (np.ones(int(there.sum()), dtype=np.int64), (row[there], code[there])),
+        shape=(len(texts), kept.size),
+    )
+    found.sort_indices()
+    return found
 
 
 def _paired_auc(original: FloatArray, changed: FloatArray, *, level: float) -> Estimate:
