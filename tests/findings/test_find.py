@@ -89,7 +89,11 @@ def test_certainty() -> None:
         (Settle(unit="cases", how_many=1500.0, groups=2, lacking="reference"),
          "Fewer than 50 cases of the reference are too few for any limit: about 1,500 more cases "
          "across both groups would bring enough of them."),
-        (Settle(unit="cases", reason="too close"), "It lies too close to the limit to be settled."),
+        (
+            Settle(unit="cases", reason="too close"),
+            "It lies so close to the limit that more cases would hardly settle it, so decide "
+            "whether that is near enough.",
+        ),
         (Settle(unit="cases", reason="no number"), "No number of further cases would settle it."),
         (Settle(unit="labels", reason="not judged", why="few errors"),
          "No limit can be held against it: few errors."),

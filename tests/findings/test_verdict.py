@@ -256,7 +256,10 @@ def test_this_group_alone_where_the_reference_is_large() -> None:
 def test_at_the_limit_no_number_would_do() -> None:
     audit = audited({"a": (5000, 10_000), "b": (110, 200)}, limits={"selection_rate_gap": 0.05})
     assert audit.verdict == "cannot tell"
-    end = " It lies too close to the limit to be settled."
+    end = (
+        " It lies so close to the limit that more cases would hardly settle it, so decide "
+        "whether that is near enough."
+    )
     assert audit.findings[0].sentence.endswith(end)
 
 

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from evenhand.findings.sentences.agreed import plain_value
+from evenhand.findings.sentences.finding import whole
 from evenhand.lenses.measures import look_up
 from evenhand.lenses.rows import Row
 from evenhand.report.blocks import (
@@ -51,7 +53,7 @@ class Beside:
         for pair in self.attributes:
             blocks += [block for block in (self._figure(pair),) if block]
         findings = [
-            {"verdict": one["verdict"], "text": one.get("line") or one["sentence"]}
+            {"verdict": one["verdict"], "text": _with_step(one)}
             for one in self.labelers.findings
             if one["verdict"] != "not assessed"
         ]
@@ -71,11 +73,11 @@ class Beside:
         outside = [self._outside(view) for view in (self.model, self.labelers)]
         both = [name for name in outside[0] if name in outside[1]]
         if both:
-            return f"Model and labelers both lie outside what was agreed for {short(both[0])}"
+            return f"Model and labelers both lie outside what was agreed for {both[0]}"
         if outside[0]:
-            return f"Only the model lies outside what was agreed, for {short(outside[0][0])}"
+            return f"Only the model lies outside what was agreed, for {outside[0][0]}"
         if outside[1]:
-            return f"Only the labelers lie outside what was agreed, for {short(outside[1][0])}"
+            return f"Only the labelers lie outside what was agreed, for {outside[1][0]}"
         return "The model and its labelers, group by group"
 
     def to_markdown(self) -> str:
@@ -84,7 +86,7 @@ class Beside:
         for pair in self.attributes:
             lines += self._table(pair)
         found = [one for one in self.labelers.findings if one["verdict"] != "not assessed"]
-        lines += [f"- {in_markdown(one.get('line') or one['sentence'])}" for one in found]
+        lines += [f"- {in_markdown(_with_step(one))}" for one in found]
         return "\n".join(lines) + "\n"
 
     def _table(self, pair: tuple[str, str]) -> list[str]:
@@ -95,7 +97,7 @@ class Beside:
                 for view, lens, name in zip((self.model, self.labelers), lenses, pair)
             ]
             for group in [name for name in sides[0] if name in sides[1]][:MOST_GROUPS]:
-                both = [f"{_said(side[group])} {interval_text(side[group])}" for side in sides]
+                both = [f"{_said(row)}, n = {row['n']:,.0f}" for row in (s[group] for s in sides)]
                 rows.append([short(group), look_up(measure).label, *both])
         if not rows:
             return []
@@ -105,8 +107,9 @@ class Beside:
     def _outside(self, view: View) -> list[str]:
         lenses = ("labelers",) if view is self.labelers else ("thresholds", "statistical")
         rows = [row for row in view.rows if row["lens"] in lenses and row["labeler"] is None]
-        found = [row["group"] for row in rows if row["verdict"] == "outside" and row["group"]]
-        return list(dict.fromkeys(map(str, found)))
+        found = [row for row in rows if row["verdict"] == "outside" and row["group"]]
+        people = (short(view.words.people(row["attribute"], row["group"])) for row in found)
+        return list(dict.fromkeys(people))
 
     def _figure(self, pair: tuple[str, str]) -> Block | None:
         charts, held = [], []
@@ -138,7 +141,17 @@ class Beside:
 
 
 def _said(row: Row) -> str:
-    return share(row["value"]) if row["value"] is not None else value_text(row)
+    """A rate with its interval, as sentences say it; what has none as tables print it."""
+    if row["value"] is not None and None not in (row["family_low"], row["family_high"]):
+        return plain_value(row)
+    said = share(row["value"]) if row["value"] is not None else value_text(row)
+    return f"{said} {interval_text(row)}".strip()
+
+
+def _with_step(finding: Mapping[str, Any]) -> str:
+    """A finding with what to do and whose it is: it stands in full here alone."""
+    said = finding.get("line") or finding["sentence"]
+    return whole(said, finding.get("next"), finding.get("whose"))
 
 
 def labelers_beside(view: View, others: Sequence[View]) -> Beside | None:
@@ -200,9 +213,7 @@ def _chart(measure: str, sides: Sequence[Sequence[Row]]) -> dict[str, Any]:
                 "value": row["value"],
                 "low": row["family_low"],
                 "high": row["family_high"],
-                "tip": f"{short(row['group'])}, {name.lower()}: "
-                f"{share(row['value']) if row['value'] is not None else value_text(row)} "
-                f"{interval_text(row)}",
+                "tip": f"{short(row['group'])}, {name.lower()}: {_said(row)}",
             }
             for group in shown
             for name, side in zip(NAMES, sides)

@@ -73,6 +73,8 @@ def number_axis(form: str) -> Spec:
         "format(datum.value * 100, '~r')"
         >>> number_axis("times")["labelExpr"]
         "format(datum.value, '~r') + '×'"
+        >>> number_axis("~g")
+        {'labelExpr': "format(datum.value, '~r')"}
     """
     if form == "points":
         return {"labelExpr": "datum.value == 0 ? '0' : format(datum.value * 100, '+~r')"}
@@ -80,6 +82,8 @@ def number_axis(form: str) -> Spec:
         return {"labelExpr": "format(datum.value * 100, '~r')"}
     if form == "times":
         return {"labelExpr": "format(datum.value, '~r') + '×'"}
+    if form == "~g":  # an axis of few digits would print ten as 1e+1
+        return {"labelExpr": "format(datum.value, '~r')"}
     return {"format": "~%" if form == "%" else form}
 
 

@@ -6,6 +6,7 @@ from html import escape
 from typing import Any
 
 from evenhand.decisions.labels import REST
+from evenhand.findings.sentences.agreed import plain_value
 from evenhand.findings.sentences.words import words
 from evenhand.lenses.measures import counted_rates, look_up, rate_family
 from evenhand.lenses.rows import Row
@@ -20,7 +21,6 @@ from evenhand.report.blocks import (
     positive_ends,
     section,
     sentences,
-    share,
     table,
     tag,
     value_text,
@@ -146,10 +146,9 @@ def change_words(one: Change, *, several: bool = True) -> str:
 
 
 def number_words(row: Row) -> str:
-    """A number with its interval: shares in percent, everything else as tables print it."""
-    low, high = row["family_low"], row["family_high"]
-    if axis_form(row["measure"]) == "%" and row["value"] is not None and None not in (low, high):
-        return f"{share(row['value'])} ({share(low)} to {share(high)})"
+    """A number with its interval, as sentences say its kind; what has none as tables print it."""
+    if row["value"] is not None and None not in (row["family_low"], row["family_high"]):
+        return plain_value(row)
     return f"{value_text(row)} {interval_text(row)}".strip()
 
 

@@ -101,13 +101,15 @@ class _Unknown:
             for place, row in enumerate(self.results)
             if row["verdict"] == "cannot tell" and row["labeler"] is None and place not in told
         ]
+        said = {self._family(self.results[place]) for place in told}
         families: dict[tuple[str, str | None, str], list[Row]] = {}
         for place in places:
             row = self.results[place]
-            key = (row["lens"], row["attribute"], row["measure"])
+            key = self._family(row)
             families.setdefault(key, []).append(self._shown(row))
         for (lens, attribute, measure), rows in families.items():
-            if measure == "implied_threshold" and (lens, attribute, "cost_ratio") in families:
+            other = lens, attribute, "cost_ratio"
+            if measure == "implied_threshold" and (other in families or other in said):
                 continue  # a cost ratio said otherwise: once is enough
             if len(rows) > MOST_OPEN:
                 same = self.look(lens=lens, measure=measure, attribute=attribute)
@@ -115,6 +117,9 @@ class _Unknown:
                 yield self._many(rows, len(judged))
             else:
                 yield from map(self._one, rows)
+
+    def _family(self, row: Row) -> tuple[str, str | None, str]:
+        return row["lens"], row["attribute"], row["measure"]
 
     def _one(self, row: Row) -> str:
         """An open comparison, and what would settle it."""

@@ -47,7 +47,8 @@ _UNITS = {
     "clusters": ("cluster", "clusters"),
 }
 _UNSETTLED = {
-    "too close": "It lies too close to the limit to be settled.",
+    "too close": "It lies so close to the limit that more cases would hardly settle it, so "
+    "decide whether that is near enough.",
     "no number": "No number of further cases would settle it.",
     "unknown": "How many more cases would settle it is not known.",
 }
