@@ -75,7 +75,7 @@ ANSWERS = {
         "what": "Labelers treat a missed violation more seriously",
         "how much": "As seriously as 11 wrongful removals",
         "how sure": "(7.4 to 16), where 2.7 to 6 was agreed",
-        "what next": "about 196 (92 to 299) would come out otherwise if the two mistakes",
+        "what next": "about 196 (38 to 299) would come out otherwise if the two mistakes",
         "whose job": "Implementation: the model team.",
     },
     "occupations": {

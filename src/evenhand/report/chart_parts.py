@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, floor, log10
+from textwrap import wrap
 from typing import Any
 
 from evenhand.report.labels import told_apart, wide
@@ -11,6 +12,8 @@ Spec = dict[str, Any]
 WIDE, NARROW = 720, 340
 # From this width on a long title of an axis fits one line.
 ROOMY = 500
+# How many letters of an axis title fit beside the names of groups.
+_TITLE, _NARROW_TITLE = 44, 34
 LETTER = 7.6
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 FONT = "Inter, system-ui, sans-serif"
@@ -88,11 +91,14 @@ def number_axis(form: str) -> Spec:
 
 
 def wrapped(title: str, width: int) -> str | list[str]:
-    """An axis title that fits the width: on all but wide charts over two lines."""
-    if len(title) <= 44 or width > ROOMY:
-        return title
-    middle = title.rfind(" ", 0, 44)
-    return [title[:middle], title[middle + 1 :]] if middle > 0 else title
+    """An axis title that fits the width: on all but wide charts over several lines.
+
+    Examples:
+        >>> wrapped("Chance of a violation from which on posts are removed", NARROW)
+        ['Chance of a violation from which', 'on posts are removed']
+    """
+    most = _TITLE if width > NARROW else _NARROW_TITLE
+    return title if len(title) <= most or width > ROOMY else wrap(title, most)
 
 
 def round_domain(values: Iterable[float], *, steps: int = 8) -> list[float]:
