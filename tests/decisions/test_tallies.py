@@ -508,13 +508,14 @@ def test_spark_makes_the_same_set(case: str, spark: Any, tmp_path: Path) -> None
 @pytest.mark.parametrize("case", ["areas", "weighted areas", "scores of classes"])
 @pytest.mark.parametrize("lines", [1, 5, 64])
 @pytest.mark.parametrize(("most_held", "row_bits"), [(40, 24), (2**23, 24), (2**23, 60)])
-@pytest.mark.parametrize("few_rows", [0, 2**20])
+@pytest.mark.parametrize(("few_rows", "middle"), [(0, 0), (2**20, 0), (0, 2**14), (0, 2**25)])
 def test_batches_and_lines_do_not_change_what_is_counted(
     case: str,
     lines: int,
     most_held: int,
     row_bits: int,
     few_rows: int,
+    middle: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from evenhand.decisions.tallies import counting
@@ -528,6 +529,7 @@ def test_batches_and_lines_do_not_change_what_is_counted(
     monkeypatch.setattr(counting, "FEW_LINES", lines)
     monkeypatch.setattr(counting, "MOST_HELD", most_held)
     monkeypatch.setattr(counting, "FEW_ROWS", few_rows)
+    monkeypatch.setattr(counting, "MOST_MIDDLE", middle)
     # So many bits for rows leave none for lines: they are sorted another way.
     monkeypatch.setattr(counting, "ROW_BITS", row_bits)
     monkeypatch.setattr(counting, "MOST_LISTED", 2 if most_held == 40 else 2**24)

@@ -1,13 +1,13 @@
 """Scores counted on the grid a batch of rows at a time, into arrays instead of hash tables.
 
-A line is a combination of group, stratum and truth. Few lines have an array of all cells each; of
-more, which occupy a small part of so many cells, rows are held and sorted by line and cell. Engines
-other than Polars, scores beyond [0, 1], clusters and thresholds by row go through `score_question`
-instead.
+A line is a combination of group, stratum and truth. Up to some thousand lines have an array of the
+cells in the middle of [0, 1] each, where most scores lie, few lines one of all cells besides; what
+has no array is held in rows, which are sorted by line and cell. Engines other than Polars, scores
+beyond [0, 1], clusters and thresholds by row go through `score_question` instead.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -37,8 +37,10 @@ from evenhand.stats.weights import distinct
 
 # Rows of a batch: so few that its columns stay in the processor's cache.
 BATCH = 2**20
-# So many lines have an array of all cells each, 0.6 MB for every sum; of more, rows are sorted.
+# So many lines have an array of all cells each, 1.3 MB for two sums; of more, rows are sorted.
 FEW_LINES = 64
+# So many cells of the middle have an array, half a gigabyte with two sums in each.
+MOST_MIDDLE = 2**25
 # So many rows are held at a time, of all columns together; a row's number fits into these bits.
 ROW_BITS = 24
 MOST_HELD = 2**ROW_BITS - BATCH
@@ -46,13 +48,17 @@ MOST_HELD = 2**ROW_BITS - BATCH
 FEW_ROWS = 256
 # Combinations of keys that are looked up in an array.
 MOST_LISTED = 2**24
-# Scores at the threshold, and above it in its own cell, have places behind all cells.
-AT_CUT, OVER_CUT, UNSCORED, ROOM = CELLS, CELLS + 1, CELLS + 2, CELLS + 3
+# Scores at the threshold, and above it in its own cell, have places behind that cell, and cells of
+# higher scores come after them; rows without a score have the last place.
+UNSCORED, ROOM = CELLS + 2, CELLS + 3
 # Middle cells from either end of [0, 1] that finer bands take the place of.
 _FINE_CELLS = BAND // 128
 
 # Places in order, as line · ROOM + place, and sums at each.
 Part = tuple[Codes, dict[str, FloatArray]]
+# Two sums lie beside each other as one complex number: memory is reached once for both.
+Pairs = NDArray[np.complex128]
+PAIRED = (("n", "s"), ("w", "w2"), ("w4", "ws"))
 
 
 def may_count(decisions: Decisions, columns: Sequence[str]) -> bool:
@@ -88,7 +94,7 @@ def count_scores(
             attribute=attribute,
             name=classes.get(column),
             cut=_cut(decisions, column),
-            most_held=MOST_HELD // (len(attributes) * len(columns)),
+            share=1 / (len(attributes) * len(columns)),
         )
         for attribute in attributes
         for column in columns
@@ -98,9 +104,11 @@ def count_scores(
         weight = None if omega is None else floats(batch["omega"])
         for column in columns:
             score = floats(batch[f"score:{column}"])
-            cell = unit_cells(score)
+            cell, outer = _cells_and_outer(score)
             for attribute in attributes:
-                found[attribute.name, column].add(codes, coders, score, cell, weight)
+                counter = found[attribute.name, column]
+                line = counter.lines(codes, coders)
+                counter.add(_Held(line=line, place=cell, score=score, weight=weight), outer)
     return {place: counter.tally(decisions, coders) for place, counter in found.items()}
 
 
@@ -124,6 +132,11 @@ def unit_cells(score: FloatArray) -> NDArray[np.int32]:
         >>> unit_cells(np.array([0.0, 0.5, 0.9921875, 1.0, np.nan])).tolist()
         [0, 40960, 49024, 81919, -1]
     """
+    return _cells_and_outer(score)[0]
+
+
+def _cells_and_outer(score: FloatArray) -> tuple[NDArray[np.int32], Codes]:
+    """The cells of scores, and which of them do not lie in the middle."""
     with np.errstate(invalid="ignore"):
         cell = (score * float(BAND)).astype(np.int32)
     # Near 0, near 1, and what is no number: one comparison finds all three.
@@ -133,7 +146,7 @@ def unit_cells(score: FloatArray) -> NDArray[np.int32]:
     far = score[outer]
     missing = np.isnan(far)
     cell[outer] = np.where(missing, -1, cells_of_scores(np.where(missing, 0.0, far)))
-    return cell
+    return cell, outer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +158,15 @@ class _Held:
     score: FloatArray
     weight: FloatArray | None
 
+    def take(self, which: Codes) -> "_Held":
+        """Some of the rows."""
+        return _Held(
+            line=self.line[which],
+            place=self.place[which],
+            score=self.score[which],
+            weight=None if self.weight is None else self.weight[which],
+        )
+
 
 def _values(score: FloatArray, weight: FloatArray | None) -> dict[str, FloatArray]:
     """What is summed up of rows, besides their number."""
@@ -154,60 +176,104 @@ def _values(score: FloatArray, weight: FloatArray | None) -> dict[str, FloatArra
     return {"s": score, "w": weight, "w2": squares, "w4": squares * squares, "ws": weight * score}
 
 
-class _Counter:
-    """Counts of one column by (line, place); a place is a cell, or one of three behind them all.
+def _add_up(sums: Sequence[Pairs], place: Codes, rows: _Held) -> None:
+    """Add rows to arrays of sums, each at its place."""
+    values = _values(rows.score, rows.weight)
+    pair = np.empty(place.size, dtype=np.complex128)
+    for array, (first, second) in zip(sums, PAIRED):
+        pair.real = values.get(first, 1.0)
+        pair.imag = values[second]
+        np.add.at(array, place, pair)
 
-    `sums` are arrays by line and place as long as lines are few, `held` are rows of more lines.
+
+class _Counter:
+    """Counts of one column by (line, place), places in the order of scores.
+
+    `middle` and `sums` are arrays by line and cell, the latter of all places where lines are few;
+    `held` are rows that have none.
     """
 
     def __init__(
-        self, *, attribute: Attribute, name: str | None, cut: float | None, most_held: int
+        self, *, attribute: Attribute, name: str | None, cut: float | None, share: float
     ) -> None:
         self.attribute, self.name, self.cut = attribute, name, cut
-        self.most_held = most_held
+        self.most_held = int(MOST_HELD * share)
+        self.most_middle = int(MOST_MIDDLE * share) // BAND
         self.cut_cell = -2 if cut is None else int(unit_cells(np.array([cut]))[0])
         self.keys: list[tuple[int, ...]] = []
         self.sizes: list[int] = []
         self.numbers = np.zeros(0, dtype=np.int32)
-        self.sums: dict[str, FloatArray] = {}
+        self.middle: list[Pairs] = []
+        self.sums: list[Pairs] = []
         self.held: list[_Held] = []
         self.parts: list[Part] = []
 
-    def add(
-        self,
-        codes: Mapping[str, NDArray[np.int32]],
-        coders: Mapping[str, Coder],
-        score: FloatArray,
-        cell: NDArray[np.int32],
-        weight: FloatArray | None,
-    ) -> None:
-        """Count a batch of rows."""
-        place = cell.copy()
-        if self.cut is not None:
-            near = np.flatnonzero(cell == self.cut_cell)
-            place[near[score[near] == self.cut]] = AT_CUT
-            place[near[score[near] > self.cut]] = OVER_CUT
-        # One more place for rows without a score or a weight.
-        missing = np.flatnonzero(cell < 0)
-        if missing.size:
-            place[missing] = UNSCORED
-            score = np.nan_to_num(score)
-        if weight is not None:
-            absent = np.flatnonzero(np.isnan(weight))
-            if absent.size:
-                place[absent] = UNSCORED
-                weight = np.nan_to_num(weight)
-        rows = _Held(line=self._line(codes, coders), place=place, score=score, weight=weight)
-        if len(self.keys) <= FEW_LINES:
-            self._add_in_place(rows)
+    def add(self, rows: _Held, outer: Codes) -> None:
+        """Count a batch of rows, whose places are their cells; `outer` are not in the middle."""
+        pairs = 1 if rows.weight is None else len(PAIRED)
+        if len(self.keys) > max(self.most_middle // pairs, FEW_LINES):
+            self._spill(np.arange(len(self.keys)))
+            self._hold(self._placed(rows))
             return
-        self._spill(np.arange(FEW_LINES))
+        if not self.middle:
+            room = max(self.most_middle // pairs, FEW_LINES) * BAND
+            # Memory that nothing was written to is not taken yet.
+            self.middle = [np.zeros(room, dtype=np.complex128) for _ in range(pairs)]
+        apart = self._apart(rows, outer)
+        flat = rows.line.astype(np.int64) * BAND
+        first = flat[apart]
+        flat += rows.place
+        flat -= 2 * BAND
+        # What is counted elsewhere goes where no score of the middle lies, to be forgotten.
+        flat[apart] = first
+        _add_up(self.middle, flat, rows)
+        if apart.size:
+            self._count_apart(self._placed(rows.take(apart)), pairs)
+
+    def _apart(self, rows: _Held, outer: Codes) -> Codes:
+        """The rows that the arrays of the middle do not count."""
+        apart = np.zeros(rows.place.size, dtype=bool)
+        apart[outer] = True
+        if self.cut is not None:
+            near = np.flatnonzero(rows.place == self.cut_cell)
+            apart[near[rows.score[near] >= self.cut]] = True
+        if rows.weight is not None:
+            apart |= np.isnan(rows.weight)
+        return np.flatnonzero(apart)
+
+    def _placed(self, rows: _Held) -> _Held:
+        """Rows by place instead of cell; those without a score or a weight are worth nothing."""
+        place = rows.place.copy()
+        if self.cut is not None:
+            near = np.flatnonzero(place == self.cut_cell)
+            place[place > self.cut_cell] += 2
+            place[near[rows.score[near] == self.cut]] += 1
+            place[near[rows.score[near] > self.cut]] += 2
+        place[rows.place < 0] = UNSCORED
+        if rows.weight is not None:
+            place[np.isnan(rows.weight)] = UNSCORED
+        if not np.any(place == UNSCORED):
+            return replace(rows, place=place)
+        weight = None if rows.weight is None else np.nan_to_num(rows.weight)
+        return replace(rows, place=place, score=np.nan_to_num(rows.score), weight=weight)
+
+    def _count_apart(self, rows: _Held, pairs: int) -> None:
+        """Count rows by place: in arrays of all places where lines are few."""
+        if len(self.keys) > FEW_LINES:
+            self._spill_sums(np.arange(FEW_LINES))
+            self._hold(rows)
+            return
+        if not self.sums:
+            self.sums = [np.zeros(FEW_LINES * ROOM, dtype=np.complex128) for _ in range(pairs)]
+        _add_up(self.sums, rows.line.astype(np.int64) * ROOM + rows.place, rows)
+
+    def _hold(self, rows: _Held) -> None:
         self.held.append(rows)
         if sum(each.place.size for each in self.held) > self.most_held:
             self._fold(np.arange(len(self.keys)))
             self._settle()
 
-    def _line(
+    def lines(
         self, codes: Mapping[str, NDArray[np.int32]], coders: Mapping[str, Coder]
     ) -> NDArray[np.int32]:
         """The line of each row; new combinations get the next numbers."""
@@ -248,29 +314,22 @@ class _Counter:
             line = self.numbers[flat]
         return line
 
-    def _add_in_place(self, rows: "_Held") -> None:
-        values = _values(rows.score, rows.weight)
-        if not self.sums:
-            self.sums = {name: np.zeros(FEW_LINES * ROOM) for name in ("n", *values)}
-        flat = rows.line * np.int32(ROOM)
-        flat += rows.place
-        flat = flat.astype(np.int64)
-        np.add.at(self.sums["n"], flat, 1.0)
-        for name, each in values.items():
-            np.add.at(self.sums[name], flat, each)
-
     def _spill(self, order: Codes) -> None:
-        """Make a part of what the arrays hold, lines numbered in this order, and forget them."""
-        if not self.sums:
-            return
-        there = np.flatnonzero(self.sums["n"])
-        first = np.searchsorted(there, np.arange(FEW_LINES + 1) * ROOM).tolist()
-        lines = [there[first[line] : first[line + 1]] for line in order.tolist()]
-        shifts = [(rank - line) * ROOM for rank, line in enumerate(order.tolist())]
-        taken = np.concatenate(lines)
-        key = taken + np.repeat(shifts, [each.size for each in lines])
-        self.parts.append((key, {name: each[taken] for name, each in self.sums.items()}))
-        self.sums = {}
+        """Make parts of what the arrays hold, lines numbered in this order, and forget them."""
+        if self.middle:
+            used = [array[: len(self.keys) * BAND] for array in self.middle]
+            used[0][::BAND] = 0.0
+            places = np.arange(2 * BAND, 3 * BAND)
+            if self.cut is not None:
+                places[places > self.cut_cell] += 2
+            self.middle = []
+            self.parts.append(_taken(used, order, room=BAND, places=places))
+        self._spill_sums(order)
+
+    def _spill_sums(self, order: Codes) -> None:
+        if self.sums:
+            self.parts.append(_taken(self.sums, order, room=ROOM, places=np.arange(ROOM)))
+            self.sums = []
 
     def _fold(self, order: Codes) -> None:
         """Make a part of the rows that are held, lines numbered in this order."""
@@ -333,9 +392,8 @@ class _Counter:
         self._fold(order)
         if not self.parts:
             return np.zeros(0, dtype=np.int64), {"n": np.zeros(0), "s": np.zeros(0)}
-        only = self.parts[0]
-        if len(self.parts) == 1 and bool(np.all(only[0][1:] > only[0][:-1])):
-            return only
+        if len(self.parts) == 1 and _is_in_order(self.parts[0]):
+            return self.parts[0]
         return _joined(self.parts)
 
     def _cells(self, place: Codes) -> tuple[tuple[str, ...], Codes]:
@@ -344,15 +402,39 @@ class _Counter:
         if self.cut is None:
             number += UNCUT
         else:
-            number += np.where(np.arange(ROOM) > self.cut_cell, ABOVE, BELOW)
-            number[AT_CUT] = self.cut_cell * SIDES + AT
-            number[OVER_CUT] = self.cut_cell * SIDES + ABOVE
+            own = self.cut_cell
+            number += BELOW
+            number[own + 1 :] = (np.arange(own + 1, ROOM) - 2) * SIDES + ABOVE
+            number[own + 1 : own + 3] = own * SIDES + np.array([AT, ABOVE])
         there = np.bincount(place, minlength=ROOM) > 0
         there[UNSCORED] = False
         found = np.unique(number[there])
         moved = np.searchsorted(found, number)
         moved[UNSCORED] = -1
         return tuple(map(str, found.tolist())), moved
+
+
+def _taken(arrays: Sequence[Pairs], order: Codes, *, room: int, places: Codes) -> Part:
+    """What arrays of `room` numbers for each line hold, lines numbered in this order.
+
+    `places` are those of the numbers of a line, in order.
+    """
+    lines = len(arrays[0]) // room
+    sizes = np.count_nonzero(arrays[0].real.reshape(lines, room), axis=1)
+    key, used = np.empty(int(sizes.sum()), dtype=np.int64), 0
+    sums = {name: np.empty(key.size) for pair in PAIRED[: len(arrays)] for name in pair}
+    for rank, line in enumerate(order.tolist()):
+        if line >= lines:
+            continue
+        mine = slice(line * room, (line + 1) * room)
+        there = np.flatnonzero(arrays[0].real[mine] != 0)
+        here = slice(used, used + there.size)
+        np.add(places[there], rank * ROOM, out=key[here])
+        for array, (one, other) in zip(arrays, PAIRED):
+            pairs = array[mine][there]
+            sums[one][here], sums[other][here] = pairs.real, pairs.imag
+        used = here.stop
+    return key, sums
 
 
 def _sorted_by_line(held: Sequence[_Held], order: Codes) -> Part:
@@ -436,8 +518,17 @@ def _added_up(key: NDArray[Any], score: FloatArray, weight: FloatArray | None = 
     return key[first], {"n": (edges[1:] - first).astype(np.float64), **sums}
 
 
+def _is_in_order(part: Part) -> bool:
+    return bool(np.all(part[0][1:] > part[0][:-1]))
+
+
 def _joined(parts: Sequence[Part]) -> Part:
     """Parts as one: places in order, equal ones added up."""
+    if len(parts) == 2 and all(map(_is_in_order, parts)):
+        few, many = sorted(parts, key=lambda part: part[0].size)
+        before = np.searchsorted(many[0], few[0])
+        if not np.any(np.append(many[0], -1)[before] == few[0]):
+            return _inserted(many, few, before)
     key = np.concatenate([part for part, _ in parts])
     order = np.argsort(key, kind="stable")
     key = key[order]
@@ -447,3 +538,18 @@ def _joined(parts: Sequence[Part]) -> Part:
         values = np.concatenate([each[name] for _, each in parts])[order]
         sums[name] = values if first.size == key.size else np.add.reduceat(values, first)
     return key[first], sums
+
+
+def _inserted(part: Part, more: Part, before: Codes) -> Part:
+    """A part with the entries of another in between, each before this place."""
+    where = before + np.arange(before.size)
+    others = np.ones(part[0].size + before.size, dtype=bool)
+    others[where] = False
+
+    def joined(mine: NDArray[Any], theirs: NDArray[Any]) -> NDArray[Any]:
+        found = np.empty(others.size, dtype=mine.dtype)
+        found[others], found[where] = mine, theirs
+        return found
+
+    sums = {name: joined(each, more[1][name]) for name, each in part[1].items()}
+    return joined(part[0], more[0]), sums
