@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm, rankdata
 
-from evenhand.stats.auc import Auc, auc_gap, auc_gap_p, delong, mean_auc, undefined_reason
+from evenhand.stats.auc import (
+    Auc,
+    auc_gap,
+    auc_gap_p,
+    delong,
+    mean_auc,
+    sorted_placements,
+    undefined_reason,
+)
 from evenhand.stats.estimate import critical
 
 Z = critical(0.95)
@@ -165,3 +173,20 @@ def test_mean_without_a_spread_has_no_limits() -> None:
     assert value == 1
     assert np.isnan([low, high]).all()
     assert np.isnan(mean_auc(scores, np.zeros(4, dtype=np.int64), z=1.96)[0])
+
+
+@pytest.mark.parametrize("few", [1, 40, 9_000])
+@pytest.mark.parametrize("digits", [1, 3, 16])
+def test_looking_up_the_larger_side_counts_every_tie(few: int, digits: int) -> None:
+    rng = np.random.default_rng(few)
+    low, high = (rng.normal(m, 1, n).round(digits) for m, n in ((0, 9_500), (0.5, few)))
+    scores = np.concatenate([high, low])
+    truth = np.repeat([1, 0], [high.size, low.size])
+    # A positive lies above the negatives below it and half above its equals, and the reverse.
+    left, right = (np.searchsorted(np.sort(low), high, side) for side in ("left", "right"))
+    d = (left + right) / 2
+    left, right = (np.searchsorted(np.sort(high), low, side) for side in ("left", "right"))
+    e = (left + right) / 2
+    sums, squares = sorted_placements(scores, truth, lines=1)
+    assert sums.tolist() == [e.sum(), d.sum()]
+    assert squares.tolist() == [np.square(e).sum(), np.square(d).sum()]

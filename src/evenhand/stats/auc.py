@@ -20,8 +20,8 @@ _PRIOR = 2.0
 _PRIOR_CASES = 10.0
 
 
-# From so many scores on, sorting by their first bits pays.
-FEW_SCORES = 1_000
+# From so many scores on, sorting by their first bits pays; up to so many, looking others up.
+FEW_SCORES, MOST_LOOKED_UP = 1_000, 2**13
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,12 +78,17 @@ class Auc:
 
 
 def sorted_placements(
-    scores: FloatArray, cell: NDArray[np.int64], *, lines: int
+    scores: FloatArray,
+    cell: NDArray[np.int64],
+    *,
+    lines: int,
+    by_line: tuple[NDArray[np.intp], NDArray[np.intp]] | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Sums of placements and of their squares by cell, 2·line + truth; ties count as half.
 
-    Each line is sorted once; the side with fewer rows is looked up in the other, and where those
-    fall says as much of the other's rows.
+    The side of a line with fewer rows is sorted; where the other's rows fall among them says as
+    much of both. `by_line` are rows in the order of their lines, and where each line begins, for
+    whoever asks of the same lines again.
 
     Examples:
         >>> scores, truth = np.array([0.2, 0.4, 0.4, 0.9]), np.array([0, 0, 1, 1])
@@ -91,29 +96,69 @@ def sorted_placements(
         >>> d.tolist(), d2.tolist()
         ([0.5, 3.5], [0.25, 6.25])
     """
-    order, starts = _by_cell(cell, lines)
-    held = scores[order]
+    order, starts = rows_by_cell(cell // 2, lines) if by_line is None else by_line
+    held, positive = scores[order], (cell & 1).astype(bool)[order]
     sums = np.zeros((2, 2 * lines))
-    for line in np.flatnonzero(np.diff(starts[::2]) > 0).tolist():
-        first, middle, last = starts[2 * line : 2 * line + 3]
-        if first == middle or middle == last:
+    for line in np.flatnonzero(np.diff(starts) > 0).tolist():
+        part = slice(starts[line], starts[line + 1])
+        values, yes = held[part], positive[part]
+        sides = values[~yes], values[yes]
+        if not sides[0].size or not sides[1].size:
             continue
-        low, high = in_order(held[first:middle]), in_order(held[middle:last])
-        for place, d in zip((2 * line, 2 * line + 1), _both_sides(low, high), strict=True):
+        for place, d in zip((2 * line, 2 * line + 1), _both_sides(*sides), strict=True):
             # Not d @ d: waking threads for it takes longer than the sum.
             sums[:, place] = d.sum(), np.square(d).sum()
     return sums[0], sums[1]
 
 
 def _both_sides(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """How much of each sorted array lies below every value of the other, level with it as half."""
+    """How much of each array lies below the values of the other, level with it as half.
+
+    The values of neither come in their order.
+    """
     if low.size < high.size:
         mine, theirs = _both_sides(high, low)
         return theirs, mine
-    left, right = (np.searchsorted(low, high, side) for side in ("left", "right"))
-    # A value of `low` lies above those that come before its place, and not below its equals.
-    above, upto = (np.cumsum(np.bincount(each, minlength=low.size + 1)) for each in (right, left))
-    return (above[: low.size] + upto[: low.size]) / 2, (left + right) / 2
+    if high.size > MOST_LOOKED_UP:
+        low, high = in_order(low), in_order(high)
+        left, right = (np.searchsorted(low, high, side) for side in ("left", "right"))
+        # A value of `low` lies above those that come before its place, and not below its equals.
+        above, upto = (
+            np.cumsum(np.bincount(each, minlength=low.size + 1)) for each in (right, left)
+        )
+        return (above[: low.size] + upto[: low.size]) / 2, (left + right) / 2
+    high = np.sort(high)
+    left, right = _looked_up(low, high)
+    below, upto = (np.cumsum(np.bincount(each, minlength=high.size)) for each in (right, left))
+    return (left + right) / 2, (below[: high.size] + upto[: high.size]) / 2
+
+
+def _looked_up(values: FloatArray, among: FloatArray) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """`np.searchsorted` of values in no order on both sides of a few that are sorted.
+
+    Buckets of equal width that hold none of the few tell a value's place at once.
+    """
+    buckets = 2**16
+    with np.errstate(all="ignore"):
+        scale = (buckets - 3) / (among[-1] - among[0])
+    if values.size < FEW_SCORES or not (np.isfinite(scale) and scale > 0):
+        left, right = (np.searchsorted(among, values, side) for side in ("left", "right"))
+        return left, right
+
+    def bucket(of: FloatArray) -> NDArray[np.uint16]:
+        # The first and the last one are for what lies beyond the few.
+        return np.clip((of - among[0]) * scale + 1.0, 0.0, buckets - 1.0).astype(np.uint16)
+
+    held = np.bincount(bucket(among), minlength=buckets)
+    # Beside its place, whether a bucket holds any: negative where it does.
+    table = np.where(held > 0, -1, np.cumsum(held) - held)
+    left = table[bucket(values)]
+    unknown = np.flatnonzero(left < 0)
+    close = values[unknown]
+    left[unknown] = np.searchsorted(among, close, "left")
+    right = left.copy()
+    right[unknown] = np.searchsorted(among, close, "right")
+    return left, right
 
 
 def row_placements(
@@ -126,7 +171,7 @@ def row_placements(
         >>> row_placements(scores, truth, np.array([1.0, 3, 2, 1]), lines=1).tolist()
         [3.0, 0.5, 3.0, 1.5]
     """
-    order, starts = _by_cell(cell, lines)
+    order, starts = rows_by_cell(cell, 2 * lines)
     placed = np.zeros(scores.size)
     for line in np.flatnonzero(np.diff(starts[::2]) > 0).tolist():
         first, middle, last = starts[2 * line : 2 * line + 3]
@@ -160,12 +205,17 @@ def in_order(scores: FloatArray) -> FloatArray:
     return np.sort(scores[first], kind="stable")
 
 
-def _by_cell(cell: NDArray[np.int64], lines: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Rows in the order of their cells, and where each cell begins; the last one ends the rows."""
+def rows_by_cell(cell: NDArray[np.int64], cells: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Rows in the order of their cells, and where each cell begins; the last one ends the rows.
+
+    Examples:
+        >>> [part.tolist() for part in rows_by_cell(np.array([1, 0, 1]), 2)]
+        [[1, 0, 2], [0, 1, 3]]
+    """
     # Numbers of two bytes are sorted in one pass over each.
-    short = cell.astype(np.uint16) if 2 * lines <= 2**16 else cell
+    short = cell.astype(np.uint16) if cells <= 2**16 else cell
     order = np.argsort(short, kind="stable")
-    sizes = np.bincount(cell, minlength=2 * lines)
+    sizes = np.bincount(cell, minlength=cells)
     return order, np.concatenate([[0], np.cumsum(sizes)])
 
 

@@ -6,6 +6,7 @@ stay in Spark.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -20,7 +21,7 @@ from evenhand.decisions.read import Frame
 from evenhand.decisions.roles import Attribute
 from evenhand.decisions.table import Decisions
 from evenhand.decisions.tally import Codes, Tally
-from evenhand.stats.auc import row_placements, sorted_placements
+from evenhand.stats.auc import row_placements, rows_by_cell, sorted_placements
 from evenhand.stats.estimate import FloatArray
 from evenhand.stats.weights import distinct
 
@@ -130,14 +131,16 @@ class HeldScores:
     keys: Mapping[str, tuple[tuple[str, ...], Codes]]
     scores: Mapping[str, pl.Series]
     omega: FloatArray | None
-    # Lines that were asked for last: every score column wants the same.
+    # Lines that were asked for last: every score column wants the same; rows are asked for twice.
     lines: "dict[tuple[str, bool], _Lines]" = field(default_factory=dict)
+    rows: "dict[tuple[str, str, str, bool], _Rows]" = field(default_factory=dict)
 
     def placements(self, attribute: Attribute, score: str, name: str, *, within: bool) -> Tally:
         """Sums of placements, as `tallies.scores.placements` defines them, by sorting."""
         rows = self._rows(attribute, score, name, within)
         if self.omega is None and "cluster" not in self.keys:
-            d, d2 = sorted_placements(rows.score, rows.cell, lines=rows.lines)
+            by_line = self._lines(attribute, within).in_order if rows.complete else None
+            d, d2 = sorted_placements(rows.score, rows.cell, lines=rows.lines, by_line=by_line)
             n = np.bincount(rows.cell, minlength=2 * rows.lines).astype(np.float64)
             return rows.tally({"n": n, "d": d, "d2": d2})
         d = row_placements(rows.score, rows.cell, rows.omega, lines=rows.lines)
@@ -161,6 +164,13 @@ class HeldScores:
         return rows.summed(sums, bins=place, many=bins)
 
     def _rows(self, attribute: Attribute, score: str, name: str, within: bool) -> "_Rows":
+        asked = (attribute.name, score, name, within)
+        if asked not in self.rows:
+            self.rows.clear()
+            self.rows[asked] = self._chosen(attribute, score, name, within)
+        return self.rows[asked]
+
+    def _chosen(self, attribute: Attribute, score: str, name: str, within: bool) -> "_Rows":
         lines = self._lines(attribute, within)
         truths, truth = self.keys["truth"]
         values = floats(self.scores[score])
@@ -183,6 +193,7 @@ class HeldScores:
         return _Rows(
             labels=lines.labels,
             places=lines.places,
+            complete=everything,
             cell=chosen(lines.number) * 2 + is_name[chosen(truth)],
             score=chosen(values),
             omega=None if self.omega is None else chosen(self.omega),
@@ -215,7 +226,7 @@ class HeldScores:
         return self.lines[asked]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class _Lines:
     """The line of every row, and the keys of every line."""
 
@@ -223,13 +234,22 @@ class _Lines:
     places: list[Codes]
     number: Codes
 
+    @cached_property
+    def in_order(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Rows in the order of their lines, and where each line begins."""
+        return rows_by_cell(self.number, len(self.places[0]))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rows:
-    """Scored rows of one attribute: their cell, 2·line + truth, and the keys of every line."""
+    """Scored rows of one attribute: their cell, 2·line + truth, and the keys of every line.
+
+    `complete` says whether every row of the table is among them.
+    """
 
     labels: dict[str, tuple[str, ...]]
     places: list[Codes]
+    complete: bool
     cell: Codes
     score: FloatArray
     omega: FloatArray | None

@@ -120,20 +120,19 @@ def score_rows(
     asked = decisions.roles.reference.get(attribute.name)
     parts: list[Rows] = []
     for within in (False, True) if decisions.roles.stratum else (False,):
-        cells = ScoreCells.of(
-            *(
-                scores.placements(attribute, column, name, within=within)
-                for name, column in classes.items()
-            )
-        )
+        placements: list[Tally] = []
+        calibrated: list[Rows] = []
+        # Column by column: what is held of one is looked for but once.
+        for name, column in classes.items():
+            placements.append(scores.placements(attribute, column, name, within=within))
+            if decisions.is_probability(column):
+                bins = scores.bins(attribute, column, name, within=within)
+                calibrated += calibration_rows(replace(scope, positive=name), bins)
+        cells = ScoreCells.of(*placements)
         if not cells[0].groups or not cells[0].strata:
             continue
         scope = replace(scope, classes=tuple(classes), strata=cells[0].strata)
-        parts += area_rows(scope, cells, asked=asked)
-        for name, column in classes.items():
-            if decisions.is_probability(column):
-                bins = scores.bins(attribute, column, name, within=within)
-                parts += calibration_rows(replace(scope, positive=name), bins)
+        parts += [*area_rows(scope, cells, asked=asked), *calibrated]
     return parts
 
 
