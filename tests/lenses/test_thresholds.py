@@ -880,11 +880,11 @@ def test_families_of_many_groups_are_those_of_few_drawn_another_way(
 
 
 def test_a_prevalence_that_never_falls_needs_no_draws() -> None:
-    from evenhand.stats.calibration import fall_test, prevalence_bins
+    from evenhand.stats.calibration import fall_tests, prevalence_bins
 
     score = np.repeat((np.arange(10) + 0.5) / 10, 100)
     truth = np.concatenate([np.arange(100) < 10 * k for k in range(10)])
     cells = score_histogram(score, truth=truth, threshold=0.5, bins=10)
     (bins,) = prevalence_bins(cells, half_widths=np.inf)
-    found = fall_test(bins, draws=0, seed=0)
+    (found,) = fall_tests([bins], draws=0, seed=0)
     assert (found.drop, found.p) == (0.0, 1.0)

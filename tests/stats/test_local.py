@@ -12,7 +12,7 @@ from scipy.special import expit
 from evenhand.errors import DataError, UsageError
 from evenhand.stats.calibration import (
     Monotonicity,
-    fall_test,
+    fall_tests,
     isotonic_fit,
     prevalence_bins,
 )
@@ -634,7 +634,7 @@ def monotonicity(
     cells: ScoreHistogram, *, half_width: float = np.inf, bins: int = 10, draws: int = 999
 ) -> Monotonicity:
     (found,) = prevalence_bins(cells, half_widths=half_width, bins=bins)
-    return fall_test(found, draws=draws, seed=0)
+    return fall_tests([found], draws=draws, seed=0)[0]
 
 
 class TestMonotone:

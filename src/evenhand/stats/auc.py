@@ -147,7 +147,8 @@ def _looked_up(values: FloatArray, among: FloatArray) -> tuple[NDArray[np.intp],
 
     def bucket(of: FloatArray) -> NDArray[np.uint16]:
         # The first and the last one are for what lies beyond the few.
-        return np.clip((of - among[0]) * scale + 1.0, 0.0, buckets - 1.0).astype(np.uint16)
+        place: FloatArray = np.clip((of - among[0]) * scale + 1.0, 0.0, buckets - 1.0)
+        return place.astype(np.uint16)
 
     held = np.bincount(bucket(among), minlength=buckets)
     # Beside its place, whether a bucket holds any: negative where it does.

@@ -1,6 +1,6 @@
 """Calibration of probabilities: recalibration line and curve, from binned sums."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
@@ -14,6 +14,8 @@ from evenhand.stats.thresholds.histogram import ScoreHistogram
 from evenhand.stats.weights import distinct
 
 _STEPS = 50
+# Numbers that are worked on at a time.
+BLOCK = 2**15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,17 +136,31 @@ def _fit(
 
     Errors are the model's own, or the sandwich's around what `meat` gives at the fit.
     """
+    lines, bins = x.size // max(x.shape[-1], 1), x.shape[-1]
+    step = max(1, BLOCK // max(bins, 1))
+    if lines > step and meat is None:
+        # A few lines at a time, whose arrays stay near.
+        flat = [each.reshape(lines, bins) for each in (x, k, m)]
+        parts = [
+            _fit(*(each[first : first + step] for each in flat), sloped=sloped, meat=None)
+            for first in range(0, lines, step)
+        ]
+        return tuple(
+            np.concatenate(column).reshape(x.shape[:-1]) for column in zip(*parts, strict=True)
+        )
     shape = x.shape[:-1]
     intercept = np.zeros(shape)
     slope = np.ones(shape)
     with np.errstate(all="ignore"):
         for _ in range(_STEPS):
             p = expit(intercept[..., None] + slope[..., None] * x)
-            residual, weight = k - m * p, m * p * (1 - p)
-            g0, g1 = residual.sum(-1), (residual * x).sum(-1)
-            h00, h01, h11 = weight.sum(-1), (weight * x).sum(-1), (weight * x * x).sum(-1)
-            determinant = h00 * h11 - h01**2
+            expected = m * p
+            residual, weight = k - expected, expected * (1 - p)
+            g0, h00 = residual.sum(-1), weight.sum(-1)
             if sloped:
+                leaning = weight * x
+                g1, h01, h11 = (residual * x).sum(-1), leaning.sum(-1), (leaning * x).sum(-1)
+                determinant = h00 * h11 - h01**2
                 step0 = (h11 * g0 - h01 * g1) / determinant
                 step1 = (h00 * g1 - h01 * g0) / determinant
             else:
@@ -156,10 +172,11 @@ def _fit(
             if not (size > 1e-10).any():
                 break
         solved = (size <= 1e-6) & (h00 > 1e-8)
-        m00, m01, m11 = (h00, h01, h11) if meat is None else meat(p)
         if not sloped:
+            m00 = h00 if meat is None else meat(p)[0]
             error = np.where(solved, np.sqrt(m00) / h00, np.nan)
             return np.where(solved, intercept, np.nan), error
+        m00, m01, m11 = (h00, h01, h11) if meat is None else meat(p)
         solved &= determinant > 1e-10 * h00 * np.maximum(h11, 1e-300)
         # Rows of the inverse Hessian around the middle: with the Hessian there, its diagonal.
         first = h11**2 * m00 - 2 * h11 * h01 * m01 + h01**2 * m11
@@ -268,60 +285,100 @@ def prevalence_bins(
     ]
 
 
-def fall_test(cells: PrevalenceBins | None, *, draws: int, seed: int) -> Monotonicity:
-    """Test of a prevalence that falls from one bin to a later one.
+def fall_tests(
+    cells: Sequence[PrevalenceBins | None], *, draws: int, seed: int
+) -> list[Monotonicity]:
+    """Tests of a prevalence that falls from one bin to a later one, one for each group.
 
-    The null distribution is that of samples drawn from the isotonic fit itself.
+    The null distribution is that of samples drawn from the isotonic fit itself, from the same
+    seed for every group.
 
     Examples:
         >>> from evenhand.stats.thresholds.histogram import score_histogram
         >>> s = np.linspace(0, 1, 2000)
         >>> cells = score_histogram(s, truth=(s > 0.3) & (s < 0.6), threshold=0.5)
-        >>> bins, = prevalence_bins(cells, half_widths=np.inf)
-        >>> fall_test(bins, draws=999, seed=0).p < 0.01
+        >>> bins = prevalence_bins(cells, half_widths=np.inf)
+        >>> fall_tests(bins, draws=999, seed=0)[0].p < 0.01
         True
     """
-    if cells is None:
-        empty = np.empty(0)
-        return Monotonicity(
-            scores=empty,
-            n=empty,
-            prevalence=empty,
-            fitted=empty,
-            drop=float("nan"),
-            p=float("nan"),
-            undefined="fewer than 2 distinct scores near the threshold",
-        )
-    size, rate = cells.n, cells.yes / cells.n
-    fitted = np.clip(isotonic_fit(rate, weights=size), 0.0, 1.0)
-    seen = _largest_drop(cells.yes[None], size)[0]
-    p = 1.0
-    # Where nothing falls every sample falls as much, and none has to be drawn.
-    if seen > 0:
-        rows = np.round(size).astype(int)
-        drawn = np.random.default_rng(seed).binomial(rows, fitted, size=(draws, size.size))
-        steeper = _largest_drop(drawn, rows.astype(np.float64)) >= seen - 1e-12
-        p = (1 + np.count_nonzero(steeper)) / (draws + 1)
-    return Monotonicity(
-        scores=cells.scores,
-        n=size,
-        prevalence=rate,
-        fitted=fitted,
-        drop=float(seen),
-        p=float(p),
+    found: list[Monotonicity] = [_UNTESTED] * len(cells)
+    by_size: dict[int, list[int]] = {}
+    for place, part in enumerate(cells):
+        if part is not None:
+            by_size.setdefault(part.n.size, []).append(place)
+    for size, places in by_size.items():
+        step = max(1, BLOCK // max(draws * size, 1))
+        for first in range(0, len(places), step):
+            some = places[first : first + step]
+            tested = _fall_tests([part for i in some if (part := cells[i])], draws, seed)
+            for place, result in zip(some, tested, strict=True):
+                found[place] = result
+    return found
+
+
+_NONE = np.empty(0)
+_UNTESTED = Monotonicity(
+    scores=_NONE,
+    n=_NONE,
+    prevalence=_NONE,
+    fitted=_NONE,
+    drop=float("nan"),
+    p=float("nan"),
+    undefined="fewer than 2 distinct scores near the threshold",
+)
+
+
+def _fall_tests(cells: Sequence[PrevalenceBins], draws: int, seed: int) -> list[Monotonicity]:
+    """The tests of groups that have as many bins each."""
+    size, yes = np.stack([part.n for part in cells]), np.stack([part.yes for part in cells])
+    rate = yes / size
+    fitted = np.stack(
+        [
+            np.clip(isotonic_fit(one, weights=mass), 0.0, 1.0)
+            for one, mass in zip(rate, size, strict=True)
+        ]
     )
+    seen = _largest_drop(yes, size)
+    p = np.ones(len(cells))
+    # Where nothing falls every sample falls as much, and none has to be drawn.
+    falls = np.flatnonzero(seen > 0)
+    if falls.size:
+        rows = np.round(size[falls]).astype(int)
+        drawn = np.stack(
+            [
+                np.random.default_rng(seed).binomial(n, chance, size=(draws, n.size))
+                for n, chance in zip(rows, fitted[falls], strict=True)
+            ]
+        )
+        steeper = (
+            _largest_drop(drawn, rows[:, None].astype(np.float64)) >= seen[falls, None] - 1e-12
+        )
+        p[falls] = (1 + np.count_nonzero(steeper, axis=1)) / (draws + 1)
+    return [
+        Monotonicity(
+            scores=part.scores,
+            n=part.n,
+            prevalence=rate[i],
+            fitted=fitted[i],
+            drop=float(seen[i]),
+            p=float(p[i]),
+        )
+        for i, part in enumerate(cells)
+    ]
 
 
 def _largest_drop(yes: ArrayLike, size: FloatArray) -> FloatArray:
-    """Largest standardised fall between a bin and a later one, per row; 0 when none falls."""
+    """Largest standardised fall between a bin and a later one, in the last axis; 0 where none."""
     # Half a case on each side keeps empty and full bins from having no variance.
     rate = (np.asarray(yes, dtype=float) + 0.5) / (size + 1)
     variance = rate * (1 - rate) / (size + 1)
-    if size.size < 2:
-        return np.zeros(len(rate))
-    earlier, later = _ordered_pairs(size.size)
-    fall = (rate[:, earlier] - rate[:, later]) / np.sqrt(variance[:, earlier] + variance[:, later])
-    return np.asarray(np.maximum(fall.max(axis=1), 0.0))
+    bins = rate.shape[-1]
+    if bins < 2:
+        return np.zeros(rate.shape[:-1])
+    earlier, later = _ordered_pairs(bins)
+    spread = np.sqrt(variance[..., earlier] + variance[..., later])
+    fall = (rate[..., earlier] - rate[..., later]) / spread
+    return np.asarray(np.maximum(fall.max(axis=-1), 0.0))
 
 
 @lru_cache(maxsize=16)

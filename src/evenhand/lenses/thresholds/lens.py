@@ -37,7 +37,7 @@ from evenhand.lenses.thresholds.rows import (
 from evenhand.stats.calibration import (
     Monotonicity,
     PrevalenceBins,
-    fall_test,
+    fall_tests,
     prevalence_bins,
 )
 from evenhand.stats.estimate import FloatArray, number, numbers
@@ -154,6 +154,9 @@ def margin_details(scope: Scope, margin: Margin) -> tuple[list[Any], list[str]]:
     )
     narrower = _sensitivity(curve)
     near_bins = prevalence_bins(margin.histogram, half_widths=safe)
+    tested = [g for g in range(len(margin.groups)) if g not in margin.discrete]
+    tests = _falling([near_bins[g] for g in tested], groups=len(margin.groups), seed=scope.seed)
+    falling = dict(zip(tested, tests, strict=True))
     cut = np.where(np.isfinite(found.threshold), found.threshold, np.nan)
     value = margin.value
     shown = {
@@ -185,7 +188,7 @@ def margin_details(scope: Scope, margin: Margin) -> tuple[list[Any], list[str]]:
             "standard_error_hc3": number(strict[g]) if defined else None,
             "sensitivity": narrower[g] if defined else None,
         }
-        near = _falling(near_bins[g], groups=len(margin.groups), seed=scope.seed)
+        near = falling[g]
         shift = cut[g] if np.isfinite(cut[g]) else 0.0
         table["calibration"] = {name: plain[name][g] for name in _CALIBRATED} | {
             "score": numbers(near.scores + shift),
@@ -234,13 +237,18 @@ def left_out(tallied: Margins, attribute: Attribute, decisions: Decisions) -> di
     return exclusions(reasons, decisions.roles, remarks=remarks)
 
 
-def _falling(cells: PrevalenceBins | None, *, groups: int, seed: int) -> Monotonicity:
-    """The test of a falling prevalence, with draws enough to survive that all groups are tested."""
-    for draws, open_until in LONG_LOOKS if groups > MANY_GROUPS else LOOKS:
-        found = fall_test(cells, draws=draws, seed=seed)
-        if not found.p <= open_until:
-            return found
-    return fall_test(cells, draws=max(1000, 50 * groups) - 1, seed=seed)
+def _falling(
+    cells: Sequence[PrevalenceBins | None], *, groups: int, seed: int
+) -> list[Monotonicity]:
+    """The tests of a falling prevalence, with draws enough to survive that all groups are."""
+    looks = LONG_LOOKS if groups > MANY_GROUPS else LOOKS
+    found: dict[int, Monotonicity] = {}
+    left = list(range(len(cells)))
+    for draws, open_until in (*looks, (max(1000, 50 * groups) - 1, -1.0)):
+        tested = fall_tests([cells[g] for g in left], draws=draws, seed=seed)
+        found |= dict(zip(left, tested, strict=True))
+        left = [g for g in left if found[g].p <= open_until]
+    return [found[g] for g in range(len(cells))]
 
 
 def _plain(values: FloatArray, n: FloatArray) -> list[Any]:
