@@ -18,6 +18,8 @@ from evenhand.stats.estimate import Estimate, FloatArray, critical, number
 _MOST_STEPS, _CLOSE = 200, 1e-13
 _SECANTS, _SOLVED = 6, 1e-10
 LOG_END = 30.0
+# Limits that are looked for at a time.
+BLOCK = 2**14
 
 Interval = tuple[FloatArray, FloatArray]
 # How many standard errors the counts of both sides lie from a log ratio.
@@ -122,6 +124,19 @@ def score_limits(
     `counts` are the hits and cases of both sides, all of one shape; `width` is how far from the
     centre the limits probably lie. Where an end is not `wanted`, what is given there says nothing.
     """
+    if centre.size > BLOCK:
+        # A few comparisons at a time, whose arrays stay near.
+        shape = centre.shape
+        flat = [np.broadcast_to(part, shape).reshape(-1) for part in (*counts, z, centre, width)]
+        ends = wanted.reshape(2, -1)
+        found = np.empty(ends.shape)
+        for first in range(0, centre.size, BLOCK):
+            part = slice(first, first + BLOCK)
+            *few, q, middle, reach = (each[part] for each in flat)
+            found[:, part] = score_limits(
+                score, few, q, centre=middle, width=reach, wanted=ends[:, part]
+            )
+        return found.reshape(2, *shape)
     width = np.where(np.isfinite(width), np.minimum(width, LOG_END), LOG_END)
     sides = np.array([-1.0, 1.0]).reshape(2, *([1] * centre.ndim))
     guess = np.clip(centre + sides * width, -LOG_END, LOG_END)

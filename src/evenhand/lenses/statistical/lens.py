@@ -90,7 +90,7 @@ def measure(decisions: Decisions, options: Options) -> LensResult:
         details["units"] = units
     return LensResult(
         lens=LENS,
-        rows=Rows.concatenate(parts),
+        rows=Rows.gather(parts),
         excluded=excluded,
         notes=tuple(notes),
         details=details,

@@ -37,8 +37,8 @@ from evenhand.stats.strata import StratifiedGap, mantel_haenszel_gap
 NO_BASE = "no group has 2 % of the rows and 50 cases to compare with"
 TOO_FEW = "too few cases to be the highest rate"
 NOT_WITHOUT = "nothing is left of it without one of its clusters"
-# Covariances over classes that are held at once, a dozen times over: 4M, 32 MB.
-MOST_COVARIANCES = 4_000_000
+# Covariances over classes that are held at once, a dozen times over: 2 MB, which stay near.
+MOST_COVARIANCES = 2**18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +150,8 @@ def _gap_covariance(
             )
             own = error[stratum][..., :, None] * error[stratum][..., None, :]
             # A rate of 0 or 1 moves with no other, and has the variance that it has.
-            own = np.nan_to_num(own * np.nan_to_num(together))
+            own *= together
+            np.copyto(own, 0.0, where=~np.isfinite(own))
             own[..., index, index] = variance[stratum]
             covariance[stratum] += own
     return covariance, None
