@@ -150,7 +150,8 @@ def _gap_covariance(
             )
             own = error[stratum][..., :, None] * error[stratum][..., None, :]
             # A rate of 0 or 1 moves with no other, and has the variance that it has.
-            own *= together
+            with np.errstate(invalid="ignore", over="ignore"):
+                own *= together
             np.copyto(own, 0.0, where=~np.isfinite(own))
             own[..., index, index] = variance[stratum]
             covariance[stratum] += own
