@@ -136,6 +136,22 @@ def test_an_answer_counts_the_same_for_weeks_one_by_one(
     assert looks[0] == looks[1]
 
 
+def test_an_open_alarm_is_not_raised_again_where_another_is_answered(
+    tmp_path: Path, weeks: Weeks, quick: None
+) -> None:
+    store = tmp_path / "s"
+    first = eh.watch(store, weeks(14, jump=0.3), limits=LIMITS, **ROLES)
+    numbers = {alarm["detector"]: alarm["id"] for alarm in first.alarms}
+    assert set(numbers) == {CHANGE, LIMIT}
+    eh.alarms(store, acknowledge=numbers[CHANGE], by="policy", why="meant so")
+    after = eh.watch(store, weeks(12, first=14, jump=0.3))
+    assert [a["id"] for a in after.alarms if a["detector"] == LIMIT] == [numbers[LIMIT]]
+    # Once it is answered, too, a gap that stays outside is an alarm again.
+    eh.alarms(store, acknowledge=numbers[LIMIT], by="policy", why="until the summer")
+    later = eh.watch(store, weeks(2, first=26, jump=0.3))
+    assert [a["by"] for a in later.alarms if a["detector"] == LIMIT] == ["policy", None]
+
+
 KEY = StreamKey(
     lens="statistical", measure="selection_rate_gap", class_="1", attribute="g", group="a",
     reference="b",

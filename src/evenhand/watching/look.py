@@ -262,6 +262,7 @@ def _tasks(
         by_stream.setdefault(alarm.stream, []).append(alarm)
     numbers = [stored.period.number for stored in periods]
     new = [stored.id not in looked for stored in periods]
+    first = numbers[places[0]] if places else 0
 
     # Most streams have the same places, once: told apart by what they are, not by what they hold.
     columns: dict[tuple[int, int], tuple[int, int]] = {}
@@ -273,7 +274,13 @@ def _tasks(
         if name not in columns:
             columns[name] = _columns(stream.places, begins, numbers, new)
         start, since = columns[name]
-        silent = {alarm.detector for alarm in mine if alarm.start == begins}
+        # An alarm that nobody has answered says it already, also where another answer let
+        # detectors begin again.
+        silent = {
+            alarm.detector
+            for alarm in mine
+            if alarm.start == begins or (alarm.open and alarm.start >= first)
+        }
         detectors = tuple(each for each in (CHANGE, LIMIT) if each not in silent)
         found.append(StreamTask(stream=stream, start=start, since=since, detectors=detectors))
     return found
