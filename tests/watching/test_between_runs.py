@@ -160,6 +160,25 @@ def test_a_day_that_no_month_has_is_refused(tmp_path: Path, weeks: Weeks) -> Non
     assert eh.watch(tmp_path / "s", leap, **ROLES).document["periods"][0]["rows"] == 400
 
 
+def test_a_first_run_that_wrote_nothing_is_begun_again(tmp_path: Path, weeks: Weeks) -> None:
+    (tmp_path / "s").mkdir()
+    held = sqlite3.connect(tmp_path / "s" / FILE)
+    held.execute("PRAGMA journal_mode = WAL")
+    with pytest.raises(DataError, match="is not a store"):
+        eh.watch(tmp_path / "s")
+    assert len(eh.watch(tmp_path / "s", weeks(2), **ROLES).document["periods"]) == 2
+
+
+def test_tables_of_others_are_left_alone(tmp_path: Path, weeks: Weeks) -> None:
+    (tmp_path / "s").mkdir()
+    held = sqlite3.connect(tmp_path / "s" / FILE)
+    held.execute("CREATE TABLE mine (a)")
+    held.commit()
+    with pytest.raises(DataError, match="is not a store"):
+        eh.watch(tmp_path / "s", weeks(2), **ROLES)
+    assert held.execute("SELECT name FROM sqlite_master").fetchall() == [("mine",)]
+
+
 @pytest.mark.parametrize(
     ("free", "said"),
     [(0, r"the disk is full\. Nothing of this run was kept\."), (1 << 30, "answers with an error")],

@@ -185,7 +185,7 @@ def leaves_out(generator: Generator, repetitions: int, *, draw: Draw) -> Floats:
     for i in range(repetitions):
         found = judged(draw(generator))
         ready = found.numbers.ready
-        out[i] = float(((found.low > 0) | (found.high < 0))[ready].any())
+        out[i] = float(((found.family_low > 0) | (found.family_high < 0))[ready].any())
     return out
 
 

@@ -233,7 +233,8 @@ def _kept(store: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """What a store was made with, and what it was last asked; nothing where there is none yet."""
     if not (Path(store) / FILE).is_file():
         return {}, {}
-    with Store.open(store) as opened:
+    # A first run that ended before it wrote anything is as good as none.
+    with Store.open(store, create=True) as opened:
         return opened.about, opened.settings
 
 

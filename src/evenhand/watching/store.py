@@ -156,13 +156,13 @@ class Store:
             ) from error
 
     def _prepare(self, *, create: bool) -> None:
-        if self._connection.execute("PRAGMA user_version").fetchone()[0] == 0:
+        if self._is_blank():
             if not create:
                 raise _not_a_store(self.path)
             self._connection.execute("PRAGMA journal_mode = WAL")
             with self.writing():
                 # Another writer may have made them while this one waited.
-                if self._connection.execute("PRAGMA user_version").fetchone()[0] == 0:
+                if self._is_blank():
                     self._make_tables()
         schema = self._schema()
         if schema == SCHEMA:
@@ -173,6 +173,14 @@ class Store:
                 "Update Evenhand."
             )
         raise _not_a_store(self.path)
+
+    def _is_blank(self) -> bool:
+        """Whether nothing is in the file: it is new, or a first run ended before it wrote."""
+        if self._connection.execute("PRAGMA user_version").fetchone()[0] != 0:
+            return False
+        if self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            raise _not_a_store(self.path)
+        return True
 
     def _schema(self) -> Any:
         """What the file says that it is, before anything else in it is believed."""
@@ -287,9 +295,8 @@ class Store:
     @property
     def settings(self) -> dict[str, Any]:
         """What the last run was asked: limits, measures, maturity, horizon, level."""
-        row = self._connection.execute(
-            "SELECT document FROM settings ORDER BY id DESC LIMIT 1"
-        ).fetchone()
+        query = "SELECT document FROM settings ORDER BY id DESC LIMIT 1"
+        row = self._connection.execute(query).fetchone()
         return json.loads(row[0]) if row else {}
 
     def set_settings(self, document: Mapping[str, Any]) -> None:
@@ -385,10 +392,8 @@ class Store:
 
     def series(self, name: str) -> dict[int, bytes]:
         """What was read from tally sets once and for all, by the period's id."""
-        rows = self._connection.execute(
-            "SELECT period, content FROM series WHERE name = ?", [name]
-        ).fetchall()
-        return dict(rows)
+        query = "SELECT period, content FROM series WHERE name = ?"
+        return dict(self._connection.execute(query, [name]).fetchall())
 
     def keep_series(self, name: str, contents: Mapping[int, bytes]) -> None:
         """Keep what was read from tally sets, within `writing`."""
@@ -443,15 +448,9 @@ class Store:
         ]  # fmt: skip
 
     def raise_alarm(
-        self,
-        *,
-        stream: str,
-        detector: str,
-        start: int,
-        raised: int,
-        onset: int,
+        self, *, stream: str, detector: str, start: int, raised: int, onset: int,
         document: Mapping[str, Any],
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Keep an alarm, once for each sequence and detector, within `writing`."""
         self._connection.execute(
             "INSERT OR IGNORE INTO alarms (stream, detector, start, raised, onset, document, at) "
