@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import evenhand as eh
-from evenhand.errors import DataError, UsageError
+from evenhand.errors import DataError, EvenhandError, UsageError
 from evenhand.simulate.weeks import moderation_weeks
 from evenhand.watching import store as storing
 from evenhand.watching.store import FILE, Store
@@ -158,6 +158,26 @@ def test_a_day_that_no_month_has_is_refused(tmp_path: Path, weeks: Weeks) -> Non
             eh.watch(tmp_path / "s", data, **ROLES)
     leap = weeks(1).with_columns(day=pl.lit("2024-02-29"))
     assert eh.watch(tmp_path / "s", leap, **ROLES).document["periods"][0]["rows"] == 400
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"every": "month"}, r"was made with every='week', and this is every='month'"),
+        ({"tz": "UTC"}, r"was made with tz=none, and this is tz='UTC'"),
+        ({"group": "h"}, r"was made with group=\['g'\], and this is group=\['h'\]"),
+        ({"replace": True}, "^replace is about data, and none are given"),
+        ({"period": "2026-W02"}, "^period is about data, and none are given"),
+        ({"since": "2030-W01"}, r"no week that is judged on both sides .* 2026-W02 to 2026-W03\.$"),
+    ],
+)
+def test_a_report_refuses_what_it_cannot_heed(
+    given: dict[str, Any], said: str, tmp_path: Path, weeks: Weeks
+) -> None:
+    eh.watch(tmp_path / "s", weeks(2), **ROLES)
+    assert eh.watch(tmp_path / "s", every="week", group="g", decision="d").document["periods"]
+    with pytest.raises(EvenhandError, match=said):
+        eh.watch(tmp_path / "s", **given)
 
 
 def test_a_first_run_that_wrote_nothing_is_begun_again(tmp_path: Path, weeks: Weeks) -> None:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any, Unpack
 from evenhand import __version__
 from evenhand.charter.charter import Charter
 from evenhand.decisions.keywords import TableArguments, describe_roles
+from evenhand.decisions.roles import Roles
 from evenhand.decisions.table import Decisions
 from evenhand.decisions.tallied import find_tallies
 from evenhand.decisions.tallies.by_period import tally_periods
@@ -53,6 +54,7 @@ from evenhand.watching.store import (
     KEY,
     NewPeriod,
     Store,
+    differs,
     stored_roles,
 )
 from evenhand.watching.streams import check_measures
@@ -209,6 +211,10 @@ def watch(
                     roles=_all_roles(new[0].tallies, roles, about),
                 )  # fmt: skip
                 opened.add(new, replace=replace)
+        if decisions is None:
+            _check_report(
+                opened, {"every": every, "tz": tz, **roles}, period=period, replace=replace
+            )
         asked = _asked(
             opened.settings, limits=limits, measures=measures, charter=chartered, mature=mature,
             horizon=horizon, between=between, level=level, seed=seed,
@@ -221,7 +227,7 @@ def watch(
         look = look_at(opened, question, progress=progress)
         rows = result_rows(look, question.settings)
         words = _words(look, rows, asked)
-        first = _first_period(since, opened.about.get("every"))
+        first = _first_period(since, look)
         causes = explain(opened, look, words, since=first, seed=asked["seed"])
         document = _document(
             opened, look, rows, causes, words, asked, missing=missing, arguments=arguments
@@ -246,13 +252,39 @@ def _decided_by(new: Sequence[NewPeriod], mark: Mapping[str, Any]) -> dict[str, 
     return {"mark": dict(mark), "threshold": None if isinstance(cut, str) else cut}
 
 
-def _first_period(since: str | date | None, every: str | None) -> int | None:
+def _check_report(
+    store: Store, given: Mapping[str, Any], *, period: str | date | None, replace: bool
+) -> None:
+    """Refuse what a run without data cannot do, and what the store is not of."""
+    if replace or period is not None:
+        what = "replace" if replace else "period"
+        raise UsageError(f"{what} is about data, and none are given. Name them after the store.")
+    held = {**store.about, **(store.about.get("roles") or {})}
+    known = {"every", "tz", *(each.name for each in fields(Roles))}
+    for name, value in given.items():
+        if name not in known:
+            continue
+        mine = held.get(name)
+        told = [value] if isinstance(mine, list) and isinstance(value, str) else value
+        told = list(told) if isinstance(told, tuple) else told
+        if isinstance(told, str | list) and isinstance(mine, str | list | None) and told != mine:
+            raise differs(store.path, name, mine, told)
+
+
+def _first_period(since: str | date | None, look: Look) -> int | None:
     """The number of the period from which on a movement is explained."""
-    if since is None or every is None:
+    if since is None or not look.places:
         return None
+    every = look.periods[0].period.every
     found = read_period(since, every=every)
     if found is None:
         raise UsageError(f"since={since!r} is not a {every}, nor a day in one.")
+    judged = [look.periods[place].period for place in look.places]
+    if not judged[0].number < found.number <= judged[-1].number:
+        raise UsageError(
+            f"since={since!r} has no {every} that is judged on both sides of it: they go from "
+            f"{judged[0].name} to {judged[-1].name}."
+        )
     return found.number
 
 

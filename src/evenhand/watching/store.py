@@ -278,14 +278,14 @@ class Store:
             return
         for name in ("every", "tz"):
             if held[name] != told[name]:
-                raise _differs(self.path, name, held[name], told[name])
+                raise differs(self.path, name, held[name], told[name])
         for role in dict.fromkeys((*held["roles"], *told["roles"])):
             mine, theirs = held["roles"].get(role), told["roles"].get(role)
             if role == "time" and None in (mine, theirs):
                 continue  # Tally sets have no time of their own.
             numbers = all(isinstance(each, int | float | dict) for each in (mine, theirs))
             if mine != theirs and role != "positive_is" and not (role == "threshold" and numbers):
-                raise _differs(self.path, role, mine, theirs)
+                raise differs(self.path, role, mine, theirs)
 
     def settle(self, facts: Mapping[str, Any]) -> None:
         """Keep what holds for all periods once it is known, within `writing`."""
@@ -555,7 +555,8 @@ def _not_a_store(path: Path) -> DataError:
     return DataError(f"'{path / FILE}' is not a store of schema {SCHEMA}. Name another folder.")
 
 
-def _differs(path: Path, what: str, held: Any, given: Any) -> DataError:
+def differs(path: Path, what: str, held: Any, given: Any) -> DataError:
+    """That what is given is not what the store was made with."""
     shown = ["none" if each is None else repr(each) for each in (held, given)]
     return DataError(
         f"'{path}' was made with {what}={shown[0]}, and this is {what}={shown[1]}. One store "
