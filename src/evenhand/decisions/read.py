@@ -486,14 +486,24 @@ def _pandas_column(column: Any) -> Any:
             column = _of_one_type(column)
         if _is_span(column.dtype):
             return pl.Series([label(v) for v in column], dtype=pl.String)
-        series = pl.from_pandas(column)
-    except ImportError:
-        raise MissingExtra("pandas", "A pandas table") from None
+        try:
+            series = pl.from_pandas(column)
+        except ImportError:  # of words, missing values and categories Polars asks for PyArrow
+            series = without_arrow(column)
     except Exception:
         return pl.Series([label(v) for v in column], dtype=pl.String)
     if type(series.dtype).__name__ in {"Extension", "Object"}:
         return pl.Series([label(v) for v in column], dtype=pl.String)
     return series
+
+
+def without_arrow(column: Any) -> Any:
+    """A pandas column in Polars value by value, where PyArrow is not installed."""
+    import polars as pl
+
+    missing = column.isna().to_numpy()
+    values = [None if gone else v for v, gone in zip(column.astype(object), missing)]
+    return pl.Series(values, strict=True)
 
 
 def _is_span(kind: Any) -> bool:
