@@ -170,8 +170,8 @@ def test_sentences_of_the_verdict() -> None:
     counts = {"a": (5000, 10_000), "b": (3000, 10_000), "c": (2000, 10_000), "d": (40, 80)}
     assert audited(counts, limits=limits, reference="a").sentence == (
         "Group c gets decision '1' less than half as often as group a: 20.0% against 50.0%, 30.0 "
-        "points fewer (28.5 to 31.5); at most 5 was agreed. (One comparison the data cannot "
-        "settle.)"
+        "points fewer (28.5 to 31.5); at most 5 was agreed. Outside as well: group b 20.0 points "
+        "fewer (18.4 to 21.6). (One comparison the data cannot settle.)"
     )
     assert audited({"a": (52, 100), "b": (47, 100)}, limits=limits).sentence == (
         "47% of group b get decision '1', 52% of group a. The data cannot tell: anything from 18 "

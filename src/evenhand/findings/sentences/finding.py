@@ -156,7 +156,11 @@ def _statement(finding: Plain, family: Sequence[Row], stated: Sequence[Row], wor
     if parts:
         return replace(_joined(parts), more=behind)
     said = _within_strata(say_row(stated[0], words, stated[1:]), stated[0], family, words)
-    more = [_also_outside(stated[0], family, words)]
+    also = _also_outside(stated[0], family, words)
+    if also:
+        # Nobody who lies outside is left to the details.
+        said = replace(said, summary=f"{said.summary or said.line} {also}")
+    more = [also]
     if finding["lens"] == "labelers" and stated[0]["measure"] in WEIGHTS_COMPARED:
         more.append(standard_in_words(explaining(stated), words) or "")
         behind = parts_in_words(explaining(stated), words, total=False)
