@@ -11,6 +11,7 @@ from evenhand.decisions.labels import SUMMARY
 from evenhand.findings.sentences.redecide import decisions_beyond, decisions_step
 from evenhand.findings.sentences.words import Words
 from evenhand.lenses.rows import Row
+from evenhand.report.page import summarise
 from evenhand.stats.rates import koopman, wilson
 
 Z = 1.959963984540054
@@ -175,3 +176,24 @@ def test_a_part_that_asks_for_more_is_said_beside_the_whole() -> None:
     assert decisions_step(whole, Words(told=((part, *lesser),)), held).startswith("To keep what")
     other = part | {"reference": "d*m"}
     assert decisions_step(whole, Words(told=((other, *parts),)), held).startswith("To keep what")
+
+
+def test_a_gap_that_nobody_judges_is_not_said_again_beside_its_ratio() -> None:
+    pairs = {"a": (240, 800), "c": (360, 600)}
+    said = [one.measure for one in audited(pairs, "impact_ratio", 0.8).findings]
+    assert said == ["impact_ratio"]
+    said = [one.measure for one in audited(pairs, "selection_rate_gap", 0.05).findings]
+    assert said == ["selection_rate_gap"]
+
+
+def test_the_picture_has_the_band_of_a_ratio_and_both_groups_of_a_widest_gap() -> None:
+    def picture(measure: str, limit: float) -> Any:
+        return summarise(audited(COUNTS, measure, limit).record())["screen"]["picture"]
+
+    chart = picture("impact_ratio", 0.8)["charts"][0]
+    # 0.8 × 0.6 = 0.48, and 1.25 × 0.6 = 0.75.
+    assert chart["agreed"] == "agreed: 0.8 to 1.25 × c"
+    for row in chart["rows"]:
+        assert (row["limit_low"], row["limit_high"]) == pytest.approx((0.48, 0.75))
+    drawn = picture("selection_rate_gap_worst", 0.05)
+    assert [item["text"] for item in drawn["legend"]] == ["Outside its limit", "Others"]

@@ -101,21 +101,35 @@ def _said_once(found: Sequence[tuple[Key, Finding]]) -> list[tuple[Key, Finding]
     """The findings, without those that say the same choice again on another scale.
 
     Where weights are judged group by group, their comparison says nothing more; where nothing
-    judges them, the comparison says it all.
+    judges them, the comparison says it all. Nor does a gap that nobody judges where the ratio of
+    the same two rates is.
     """
     weights = {(one.lens, one.attribute): one.verdict for _, one in found if _is_weight(one)}
     compared = {(one.lens, one.attribute) for _, one in found if one.measure in _COMPARED_WEIGHTS}
+
+    told = {_compared(one) for _, one in found if one.verdict != NOT_ASSESSED}
 
     def again(one: Finding) -> bool:
         key = one.lens, one.attribute
         judged = weights.get(key, NOT_ASSESSED) != NOT_ASSESSED
         if one.verdict != NOT_ASSESSED:
             return False
+        if one.lens == "statistical" and _compared(one) in told - {None}:
+            return True
         if one.measure in _COMPARED_WEIGHTS:
             return judged
         return _is_weight(one) and not judged and key in compared
 
     return [(key, one) for key, one in found if not again(one)]
+
+
+def _compared(one: Finding) -> tuple[Any, ...] | None:
+    """Whose rates a finding compares, whichever way; None for one that compares no two."""
+    base, claim = look_up(one.measure).base, one.claim
+    if base is None or claim is None or None in (claim.group, claim.reference):
+        return None
+    both = frozenset((claim.group, claim.reference))
+    return one.lens, one.attribute, base, claim.class_, claim.stratum, both
 
 
 def _weights_first(found: Sequence[tuple[Key, Finding]]) -> list[tuple[Key, Finding]]:

@@ -106,15 +106,21 @@ def _has_many_classes(view: View, attribute: str | None, rate: str) -> bool:
 
 def _as_judged(rates: Sequence[Row], compared: Sequence[Row]) -> list[Row]:
     """Rates with the verdicts on their comparisons, and a band around the reference's rate."""
-    judged = {row["group"]: row for row in compared}
+    # Of a widest gap both groups are what it is about.
+    judged = {
+        row[side]: row
+        for side in ("reference", "group")
+        for row in compared
+        if side == "group" or look_up(row["measure"]).kind == "distance"
+    }
     at = {row["group"]: row["value"] for row in rates}
     held: list[Row] = []
     for rate in rates:
         own = judged.get(rate["group"])
         band: dict[str, Any] = {"limit_low": None, "limit_high": None}
-        for row in compared[:1]:
+        for row in list(filter(_is_limited, compared))[:1]:
             middle = at.get(row["reference"])
-            if _is_limited(row) and middle is not None:
+            if middle is not None:
                 ratio = look_up(row["measure"]).kind == "ratio"
                 edges = {key: middle * row[key] if ratio else middle + row[key] for key in band}
                 band = {key: min(max(edge, 0.0), 1.0) for key, edge in edges.items()}
@@ -131,8 +137,8 @@ def _is_limited(row: Row) -> bool:
 
 def _around(view: View, compared: Sequence[Row]) -> str | None:
     """A limit in words: so many points around the reference's rate, or so many times it."""
-    for row in compared[:1]:
-        if not _is_limited(row) or not row["reference"]:
+    for row in list(filter(_is_limited, compared))[:1]:
+        if not row["reference"]:
             continue
         name = short(who(view, row["attribute"], row["reference"]), most=20)
         if look_up(row["measure"]).kind == "ratio":
@@ -198,9 +204,11 @@ def _legend(rows: Sequence[Row]) -> list[dict[str, str]]:
     if len(verdicts) < 2:
         return []
     legend = verdict_legend(verdicts, band=False)
-    # Where others are judged, a group without a verdict is the one they are compared with.
+    # Where others are judged, a group without a verdict is the one they are compared with; a widest
+    # gap, which leaves no band around anybody, is between two of them and about no others.
+    rest = "Compared with" if any(row["limit_low"] is not None for row in rows) else "Others"
     return [
-        item | {"text": "Compared with"} if verdict == "not assessed" else item
+        item | {"text": rest} if verdict == "not assessed" else item
         for verdict, item in zip(verdicts, legend)
     ]
 
