@@ -187,6 +187,7 @@ def test_spark_adds_up_what_clusters_do_where_they_lie(spark, monkeypatch):
     assert not any("Window" in plan for plan in plans)
     by_cluster = [each.num_rows for each in handed if "key:cluster" in each.column_names]
     assert by_cluster == [51]
+    assert [each.num_rows for each in handed if "sex" in each.column_names] == [12]
     many = frame.select("who", "sex", "site", "truth", "decision").n_unique()
     assert many > 2_500
     counted_cells = [each.num_rows for each in handed if "key:clustered" in each.column_names]

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 # Groups by name, as postcodes or schools are; of numbers fewer, since they are to be cut first.
 MOST_GROUPS, MOST_NUMBERS, MOST_STRATA = 100_000, 1_000, 1_000
 LOOK_AHEAD = 20_000
+_SEEN = "evenhand:rows"
 
 
 @describe_roles
@@ -466,20 +467,27 @@ and 0.9. For a 75% cut write threshold=0.75.
         columns = [*self.roles.group, *([stratum] if stratum else [])]
         if not columns:
             return
-        head = self.collect(self.frame.select(*columns).head(LOOK_AHEAD))
-        if not head[columns[0]]:
+        look = self.frame.select(*columns).head(LOOK_AHEAD)
+        if self.engine == "spark":
+            # Rows stay where they are: what comes here are the values that they have.
+            look = look.group_by(*columns).agg(nw.len().alias(_SEEN))
+        head = self.collect(look)
+        rows = sum(head.pop(_SEEN)) if _SEEN in head else len(head[columns[0]])
+        if not rows:
             raise DataError(f"Nothing is left to measure: '{self.source}' has no rows.")
         for column in columns:
             distinct = len({label(value) for value in set(head[column])})
-            seen = f"{distinct:,} among the first {len(head[column]):,} rows"
+            seen = f"{distinct:,} among the first {rows:,} rows"
             # A value in every row names rows, and no groups of them.
-            ids = distinct == len(head[column])
+            ids = distinct == rows
             most = MOST_NUMBERS if ids else self._most_groups(column)
-            amounts = column != stratum and are_amounts(head[column], self.schema[column], distinct)
+            amounts = column != stratum and are_amounts(
+                head[column], self.schema[column], distinct, rows=rows
+            )
             if distinct > most and column != stratum and not amounts:
                 raise too_many(column, most, seen)
             if amounts:
-                raise holds_amounts(column, distinct, len(head[column]))
+                raise holds_amounts(column, distinct, rows)
             if distinct > MOST_STRATA and column == stratum:
                 raise DataError(
                     f"stratum={column!r} has more than {MOST_STRATA:,} values ({seen}). Cut "
