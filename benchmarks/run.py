@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-SUITES = ("foundation", "lenses", "audits", "showing", "linear")
+SUITES = ("foundation", "lenses", "audits", "showing", "people", "linear")
 
 
 def main(names: list[str]) -> None:
