@@ -66,7 +66,7 @@ def grid_margins(
     """The histogram of distances from the threshold that `margins` takes from rows."""
     tally = stored_scores(decisions, attribute, str(decisions.roles.score))
     parts = by_block(tally)
-    found = _together([_distances(decisions, part, positive, scores) for part in parts])
+    found = _together([_distances(decisions, part, positive, scores) for part in parts], tally)
     x = found.x
     low, high = (float(x.min()), float(x.max())) if x.size else (0.0, 0.0)
     edges = (low, high) if scores else (min(low, 0.0), max(high, 0.0))
@@ -111,13 +111,22 @@ def _distances(decisions: Decisions, tally: Tally, positive: str, scores: bool) 
     )
 
 
-def _together(parts: Sequence[Distances]) -> Distances:
-    """The entries of all parts; what is the same everywhere is not written out."""
+def _together(parts: Sequence[Distances], tally: Tally) -> Distances:
+    """The entries of all parts of a tally; what is the same everywhere is not written out.
+
+    Where no entry was left out, the tally has the columns as they are.
+    """
     if len(parts) == 1:
         return parts[0]
     size = sum(part.x.size for part in parts)
 
+    held = {**tally.codes, "n": tally.sums["n"]}
+    held |= {"weight": tally.sums["w"], "squares": tally.sums["w2"]} if parts[0].weighted else {}
+    own = {"group", "stratum", "cluster", "n", "weight", "squares"} & set(held)
+
     def joined(name: str) -> NDArray[Any]:
+        if size == len(tally) and name in own:
+            return held[name]
         columns = [getattr(part, name) for part in parts]
         if all(column.strides == (0,) for column in columns):
             return np.broadcast_to(columns[0][:1].copy(), size)
