@@ -1,5 +1,6 @@
 """Periods one by one and all at once: the same numbers, verdicts and alarms."""
 
+import re
 import sqlite3
 from collections.abc import Callable
 from datetime import timedelta
@@ -150,6 +151,20 @@ def test_an_open_alarm_is_not_raised_again_where_another_is_answered(
     eh.alarms(store, acknowledge=numbers[LIMIT], by="policy", why="until the summer")
     later = eh.watch(store, weeks(2, first=26, jump=0.3))
     assert [a["by"] for a in later.alarms if a["detector"] == LIMIT] == ["policy", None]
+
+
+def test_a_change_to_a_gap_that_may_be_none_is_said_as_one(
+    tmp_path: Path, weeks: Weeks, quick: None
+) -> None:
+    # Ten weeks with a gap, then none.
+    before = weeks(10, jump=0.25, at=0, n=600)
+    data = pl.concat([before, weeks(8, first=10, at=99, n=600)])
+    result = eh.watch(tmp_path / "s", data, measures=["selection_rate_gap"], **ROLES)
+    assert re.match(
+        r"Since week 12, the selection rate gap of group f against group m is \d+(\.\d)? points "
+        r"lower than before \(\d.*\); what it is now, the data cannot tell from none\.",
+        result.document["headline"],
+    ), result.document["headline"]
 
 
 KEY = StreamKey(

@@ -55,8 +55,25 @@ def alarm_headline(alarm: OpenAlarm, look: Look, words: Words) -> str:
     """Since when who is treated how, with its numbers."""
     document = current(alarm, look)
     since = _period(document["onset"], look).spoken
+    low, high = document["after_low"], document["after_high"]
+    if alarm.stored.detector == "change" and document["reference"] and low <= 0 <= high:
+        return _moved(document, since, words)
     row = _row(alarm, look, document["after"])
     return f"Since {since}, {_lowered(say_row(row, words).headline)}."
+
+
+def _moved(document: Mapping[str, Any], since: str, words: Words) -> str:
+    """A change to a gap that may be none now: what is sure is that it moved."""
+    measure, size, attribute = document["measure"], document["size"], document["attribute"]
+    unit = _unit(measure)
+    who = words.people(attribute, document["group"])
+    return (
+        f"Since {since}, the {CATALOGUE[measure].label} of {who} against "
+        f"{words.people(attribute, document['reference'])} is {_amount(abs(size), unit)} "
+        f"{'higher' if size > 0 else 'lower'} than before "
+        f"({_ends(size, document['low'], document['high'], unit)}); what it is now, the data "
+        "cannot tell from none."
+    )
 
 
 def alarm_detail(alarm: OpenAlarm, look: Look, causes: Sequence[Row], words: Words) -> str:
