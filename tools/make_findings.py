@@ -162,7 +162,7 @@ def tables(data: Path) -> Iterator[Shown]:
         audit=eh.audit(labels, **roles, group="sex", charter=named, lenses=["labelers"]),
     )
     loans = people(data / "fico_transrisk.csv")
-    fico = "TransRISK credit scores of 174,047 people, a cut of 50 for everybody"
+    fico = f"TransRISK credit scores of {loans.height:,} people, a cut of 50 for everybody"
     credit: dict[str, Any] = {
         "truth": "repaid", "score": "score", "threshold": 50, "group": "group",
         "positive_is": "benefit", "charter": parse_charter(LOANS),

@@ -159,6 +159,12 @@ ROLES: list[tuple[dict[str, Any], str]] = [
         {"limits": {"selection_rate_gap_worst_null_level": 0.1}},
         "selection_rate_gap_worst_null_level is shown beside another measure and takes no limit.",
     ),
+    (
+        {"limits": {"calibration": 0.1}},
+        "calibration is the share of true cases at each score, which no one limit can judge. Set "
+        "one on calibration_slope (1 is right), such as calibration_slope=0.8:1.25, or on "
+        "calibration_intercept (0 is right).",
+    ),
 ]
 
 

@@ -46,9 +46,11 @@ PEER_NAMES = {
     "precision_gap": "predictive_parity sufficiency ppv_parity",
     "accuracy_gap": "overall_accuracy_equality accuracy_equality error_rate",
     "flip_rate": "counterfactual_fairness counterfactual_flip_rate",
-    "calibration": "calibration_error ece",
+    "calibration_slope": "calibration_error ece",
     "cost_ratio": "treatment_equality",
 }
+# A share that is to be as high as the score that it is taken at.
+_BY_SCORE = "calibration"
 _PEER_ENDINGS = ("_difference", "_diff", "_disparity", "_parity_difference")
 
 
@@ -517,6 +519,12 @@ def limit_band(name: str, text: str) -> tuple[float, float]:
         ((0.8, 1.25), (0.7, 1.0))
     """
     record = measure(name)
+    if name == _BY_SCORE:
+        raise UsageError(
+            f"{name} is the share of true cases at each score, which no one limit can judge. Set "
+            "one on calibration_slope (1 is right), such as calibration_slope=0.8:1.25, or on "
+            "calibration_intercept (0 is right)."
+        )
     ends = _ends(name, text)
     if len(ends) == 2:
         low, high = ends
