@@ -466,6 +466,32 @@ LINES: dict[str, tuple[Words, dict[str, Any], list[dict[str, Any]], str]] = {
             "gap of 19 points over 28 occupations (14 to 25), largest for 'composer'."
         ),
     ),
+    "typical gap, a larger one on few cases": (
+        BIOS,
+        row(f"{T}_gap_rms_corrected", 0.189, 0.136, 0.249, n=28, **{"class": None}, **WOMEN),
+        [
+            row(f"{T}_gap", 0.13, -0.1, 0.3, **{"class": "teacher"}, **WOMEN),
+            row(f"{T}_gap", 0.42, 0.1, 0.7, **{"class": "composer"}, **(WOMEN | {"n": 11})),
+        ],
+        (
+            "Women and men are not recognised equally well in their own occupation: a typical "
+            "gap of 19 points over 28 occupations (14 to 25), largest for 'teacher' among the "
+            "occupations with 50 cases or more in each group."
+        ),
+    ),
+    "typical gap, a larger one that may be chance": (
+        BIOS,
+        row(f"{T}_gap_rms_corrected", 0.189, 0.136, 0.249, n=28, **{"class": None}, **WOMEN),
+        [
+            row(f"{T}_gap", 0.42, -0.1, 0.7, **{"class": "composer"}, **WOMEN),
+            row(f"{T}_gap", 0.13, 0.05, 0.3, **{"class": "teacher"}, **WOMEN),
+        ],
+        (
+            "Women and men are not recognised equally well in their own occupation: a typical "
+            "gap of 19 points over 28 occupations (14 to 25), largest for 'teacher' among the "
+            "occupations where it is beyond doubt."
+        ),
+    ),
     "typical gap open": (
         BIOS,
         row(

@@ -22,8 +22,9 @@ from evenhand.findings.sentences.agreed import (
 )
 from evenhand.findings.sentences.words import Said, Words
 from evenhand.lenses.kinds import CELLS, NEGATIVE, POSITIVE, REVIEWED, SELECTED, Measure
-from evenhand.lenses.measures import look_up
+from evenhand.lenses.measures import look_up, surely_apart
 from evenhand.lenses.rows import Row
+from evenhand.lenses.scope import UNTOLD_UNDER
 from evenhand.speech import decimals, opening, percent, points, times_as
 
 _ROUNDING = 1e-9
@@ -469,11 +470,42 @@ def say_size(row: Row, words: Words, given: Sequence[Row] = ()) -> Said | None:
         elif not proven:
             headline = f"the data cannot tell whether {people[0]} and {people[1]} are {alike}"
         numbers = f"a typical gap of {size} over {_n(row)} {words.classes[1]}{span}{noise}"
-        largest = next((one for one in given if one["measure"] == record.parts), None)
-        if largest is not None and proven:
-            numbers += f", largest for '{largest['class']}'"
+        if proven:
+            numbers += _largest([one for one in given if one["measure"] == record.parts], words)
     return _said(place(row, words), headline, opening(f"{numbers}{ending(row)}"),
                  f"{headline}: {numbers}{ending(row)}")  # fmt: skip
+
+
+def pointed_at(classes: Sequence[Row]) -> Row | None:
+    """Of the gaps of classes the one to start with: a proven one before a larger one that chance
+    may have made, and none on few cases."""
+    known = [one for one in classes if one["value"] is not None and enough(one)]
+    return max(known, key=lambda one: (surely_apart(one), abs(one["value"])), default=None)
+
+
+def largest_gap(classes: Sequence[Row]) -> Row | None:
+    """The class with the largest gap, on however few cases."""
+    known = [one for one in classes if one["value"] is not None]
+    return max(known, key=lambda one: abs(one["value"]), default=None)
+
+
+def enough(row: Row) -> bool:
+    """Whether a row rests on enough cases to be pointed at."""
+    counts = [row[name] for name in ("n", "n_reference") if row[name] is not None]
+    return all(count >= UNTOLD_UNDER for count in counts)
+
+
+def _largest(classes: Sequence[Row], words: Words) -> str:
+    """The class that is pointed at; what it is the largest of, where others look larger still."""
+    named, largest = pointed_at(classes), largest_gap(classes)
+    if named is None or largest is None:
+        return ""
+    of = ""
+    if abs(largest["value"]) > abs(named["value"]):
+        few = f"with {UNTOLD_UNDER} cases or more in each group"
+        which = "where it is beyond doubt" if surely_apart(named) else few
+        of = f" among the {words.classes[1]} {which}"
+    return f", largest for '{named['class']}'{of}"
 
 
 def _alike(rate: Measure, words: Words) -> str:

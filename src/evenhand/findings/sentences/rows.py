@@ -16,7 +16,9 @@ from evenhand.findings.sentences.costs import (
 )
 from evenhand.findings.sentences.labelers import say_labels
 from evenhand.findings.sentences.rates import (
+    largest_gap,
     place,
+    pointed_at,
     say_auc,
     say_comparison,
     say_impact,
@@ -26,9 +28,8 @@ from evenhand.findings.sentences.rates import (
 )
 from evenhand.findings.sentences.texts import say_norm, say_swap
 from evenhand.findings.sentences.words import Said, Words, why_not, words
-from evenhand.lenses.measures import look_up, surely_apart
+from evenhand.lenses.measures import look_up
 from evenhand.lenses.rows import Row
-from evenhand.lenses.scope import UNTOLD_UNDER
 from evenhand.speech import number, opening, signed
 
 LookUp = Callable[..., Iterable[Row]]
@@ -65,20 +66,16 @@ def wanted_rows(row: Row) -> list[dict[str, Any]]:
 
 
 def chosen(row: Row, found: Sequence[Row]) -> list[Row]:
-    """Of the rows that were asked for, those that are said: of many classes the largest gap."""
+    """Of the rows that were asked for, those that are said: of many classes the largest gap.
+
+    That is the class to point at, and with it the class whose gap is larger still but which rests
+    on few cases or may be chance, so that nobody calls the first the largest of all.
+    """
     record = look_up(row["measure"])
     if record.parts is None or "counterfactual" in record.lenses:
         return list(found[:1])
-    known = [one for one in found if one["value"] is not None and enough(one)]
-    # A proven gap goes before a larger one that chance may have made.
-    largest = max(known, key=lambda one: (surely_apart(one), abs(one["value"])), default=None)
-    return [] if largest is None else [largest]
-
-
-def enough(row: Row) -> bool:
-    """Whether a row rests on enough cases to be pointed at."""
-    counts = [row[name] for name in ("n", "n_reference") if row[name] is not None]
-    return all(count >= UNTOLD_UNDER for count in counts)
+    said = (pointed_at(found), largest_gap(found))
+    return [one for one in found if any(one is other for other in said)]
 
 
 def say_row(row: Row, words: Words, given: Sequence[Row] = ()) -> Said:

@@ -6,6 +6,7 @@ from typing import Any
 from evenhand.charter.charter import ASKED
 from evenhand.findings.limits import OUTSIDE
 from evenhand.findings.sentences.agreed import ends, plain_value
+from evenhand.findings.sentences.rates import pointed_at
 from evenhand.findings.sentences.redecide import decisions_step
 from evenhand.findings.sentences.relabel import labelers_step
 from evenhand.findings.sentences.words import Words
@@ -85,8 +86,8 @@ def _class_to_start_with(lead: Row | None, words: Words, given: Sequence[Row]) -
     record = look_up(lead["measure"] if lead is not None else "")
     if record.parts is None or record.counts != "classes":
         return ""
-    largest = next((one for one in given if one["measure"] == record.parts), None)
-    if largest is None or largest["value"] is None or ends(largest) is None:
+    largest = pointed_at([one for one in given if one["measure"] == record.parts])
+    if largest is None or ends(largest) is None:
         return ""
     whose = words.subject(largest["attribute"], largest["group"])
     what = f"{words.classes[0]} '{largest['class']}'"
