@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.stats.estimate import FloatArray
-from evenhand.stats.rest import rest_of_groups
+from evenhand.stats.rest import Everybody, rest_of_groups
 from evenhand.stats.strata import left_out_summaries, mantel_haenszel_jackknife
 from evenhand.stats.weights import (
     ClusteredRate,
@@ -23,7 +23,6 @@ from evenhand.stats.weights import (
     class_gap_covariance,
     clustered_covariance,
     clustered_rate,
-    distinct,
     group_covariance,
     shared_products,
     sum_pairs,
@@ -236,19 +235,16 @@ def _rest_products(
     """The same for all groups but one, and for it and that one, by cell."""
     strata, groups, classes = shape
     blocks = strata * classes
-    stratum, member, place = np.unravel_index(parts.cell, shape)
-    own_block = stratum * classes + place
-    key, where = distinct(own_block * parts.width + parts.cluster)
-    block = key // parts.width
-    every_hit, every = (add_up(each, where, len(key)) for each in (parts.hits, parts.weight))
+    every = Everybody.of(parts, shape)
+    where, block = every.where, every.block
     rest_hits, rest_total = (_others(each, shape).reshape(shape) for each in (hits, total))
     found = {
         name: np.zeros(shape)
         for name in ("rest_clusters", "rest_size2", "rest_inner", "rest_shared")
     }
     for group in range(groups):
-        mine = np.flatnonzero(member == group)
-        left_hits, left = every_hit.copy(), every.copy()
+        mine = np.flatnonzero(every.member == group)
+        left_hits, left = every.hits.copy(), every.weight.copy()
         left_hits[where[mine]] -= parts.hits[mine]
         left[where[mine]] -= parts.weight[mine]
         there = left > 0
@@ -263,7 +259,7 @@ def _rest_products(
             "rest_clusters": add_up(there.astype(np.float64), block, blocks),
             "rest_size2": add_up(np.where(there, left**2, 0.0), block, blocks),
             "rest_inner": add_up(moved**2, block, blocks),
-            "rest_shared": add_up(shared, own_block[mine], blocks),
+            "rest_shared": add_up(shared, every.own_block[mine], blocks),
         }
         for name, values in sums.items():
             found[name][:, group] = values.reshape(strata, classes)

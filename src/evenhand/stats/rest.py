@@ -1,5 +1,6 @@
 """The rate of everybody but one group, where rows come in clusters: for every group at once."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,34 @@ from evenhand.stats.weights import ClusteredRate, ClusterPairs, add_up, distinct
 
 # Where every cluster is at most this part of its cell, a series of so many terms is exact.
 _SMALL_PART, _TERMS = 1e-3, 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Everybody:
+    """Clusters added up over groups, one for each (stratum, class) and cluster.
+
+    `block` is each one's (stratum, class). Of every row by cell and cluster, `member` is its
+    group, `own_block` its block and `where` its place among what is added up.
+    """
+
+    member: NDArray[np.int64]
+    own_block: NDArray[np.int64]
+    where: NDArray[np.int64]
+    block: NDArray[np.int64]
+    hits: FloatArray
+    weight: FloatArray
+
+    @classmethod
+    def of(cls, parts: ClusterPairs, shape: tuple[int, ...]) -> "Everybody":
+        """What the groups of `shape`, (strata, groups, classes), have together."""
+        stratum, member, place = np.unravel_index(parts.cell, shape)
+        own_block = stratum * shape[2] + place
+        key, where = distinct(own_block * parts.width + parts.cluster)
+        hits, weight = (add_up(each, where, len(key)) for each in (parts.hits, parts.weight))
+        return cls(
+            member=member, own_block=own_block, where=where, block=key // parts.width,
+            hits=hits, weight=weight,
+        )  # fmt: skip
 
 
 def rest_of_groups(
@@ -36,11 +65,9 @@ def rest_of_groups(
     parts = sum_pairs(hit_weight, weight, cell=cell, cluster=cluster)
     strata, _, classes = shape
     blocks = strata * classes
-    stratum, member, place = np.unravel_index(parts.cell, shape)
-    own_block = stratum * classes + place
-    key, where = distinct(own_block * parts.width + parts.cluster)
-    block = key // parts.width
-    hits, mass = (add_up(each, where, len(key)) for each in (parts.hits, parts.weight))
+    every = Everybody.of(parts, shape)
+    member, own_block, where, block = every.member, every.own_block, every.where, every.block
+    hits, mass = every.hits, every.weight
     own_squares = np.asarray(parts.weight if squares is None else squares, np.float64)
     by_cell = add_up(own_squares, parts.cell, int(np.prod(shape))).reshape(shape)
     row_squares = by_cell.sum(axis=1, keepdims=True) - by_cell
