@@ -9,7 +9,8 @@ from claims.page import END, START, held, keep, kept, table, write
 # Whole audits, and series judged at every look, are slow.
 WHOLE = ("audits:", "looks:")
 AUDITS = [claim for claim in registry() if any(mark in claim.setting for mark in WHOLE)]
-STATISTICS = [claim for claim in registry() if claim not in AUDITS]
+TOLD = [claim for claim in registry() if claim.kind == "told"]
+STATISTICS = [claim for claim in registry() if claim not in (*AUDITS, *TOLD)]
 
 
 def coin(chance: float = 0.5, **changes) -> Claim:
@@ -141,6 +142,16 @@ def test_claims_of_audits_can_be_tried(claim) -> None:
     """Whether they hold is for `make simulate` to say."""
     (outcome,) = run([claim], repetitions=round(2 / claim.share))
     assert outcome.repetitions <= 2
+
+
+BESIDE = [claim for claim in TOLD if claim.setting.startswith("3,000 rows, 1 point ")]
+
+
+@pytest.mark.parametrize("claim", BESIDE, ids=lambda claim: claim.measure)
+def test_what_is_told_beside_a_limit_holds(claim) -> None:
+    (outcome,) = run([claim], repetitions=150, seed=1)
+    assert outcome.repetitions == 150
+    assert outcome.verdict == "holds", f"{outcome.rate:.3f} ± {outcome.error:.3f}"
 
 
 @pytest.mark.heavy

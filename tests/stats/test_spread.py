@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import studentized_range
+from scipy.special import ndtr
+from scipy.stats import norm, studentized_range
 
+from evenhand.stats import noise_range
 from evenhand.stats import spread as sizes
 from evenhand.stats.estimate import critical
 
@@ -81,7 +83,7 @@ def test_oracle_more_than_two_groups() -> None:
 @pytest.mark.parametrize("groups", [2, 3, 10, 50])
 def test_tukey_equals_the_studentised_range(groups) -> None:
     expected = studentized_range.ppf(0.95, groups, np.inf) / np.sqrt(2)
-    assert sizes.tukey(0.95, groups=groups) == pytest.approx(expected, abs=1e-4)
+    assert noise_range.tukey(0.95, groups=groups) == pytest.approx(expected, abs=1e-4)
 
 
 def test_worst_pair_of_two_groups_is_newcombe() -> None:
@@ -143,9 +145,30 @@ def test_spread_without_shared_clusters_is_that_of_a_covariance_of_nothing(
 def test_noise_of_very_many_groups_is_drawn_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     sd = np.random.default_rng(3).uniform(0.5, 1, (2, 300))
     sd[1, 1:] = np.nan
-    at_once = sizes._null_range(sd, level=0.9, draws=4_000, seed=0)
-    monkeypatch.setattr(sizes, "MOST_HELD_GROUPS", 70)
-    in_parts = sizes._null_range(sd, level=0.9, draws=4_000, seed=0)
+    at_once = noise_range.null_range(sd, level=0.9, draws=4_000, seed=0)
+    monkeypatch.setattr(noise_range, "MOST_HELD_GROUPS", 70)
+    in_parts = noise_range.null_range(sd, level=0.9, draws=4_000, seed=0)
     assert in_parts[0] == pytest.approx(at_once[0], rel=0.02)
     assert np.isnan(in_parts[1])
     assert np.isnan(at_once[1])
+
+
+@pytest.mark.parametrize("level", [0.001, 0.5, 0.9, 0.95, 0.99935])
+def test_quantiles_of_noise_are_numpys(level: float) -> None:
+    rows = np.random.default_rng(4).gamma(2, size=(5, 1_000)).astype(np.float32)
+    rows[2] = np.nan
+    found = noise_range._row_quantiles(rows, level)
+    # Versions of NumPy round between two values of 32 bits differently.
+    np.testing.assert_allclose(found, np.quantile(rows, level, axis=1), rtol=1e-6)
+
+
+@pytest.mark.parametrize("level", [0.9, 0.95, 0.9999])
+@pytest.mark.parametrize("groups", [3, 50, 100_000])
+def test_a_finer_grid_gives_the_same_critical_value(level: float, groups: int) -> None:
+    # The share of the range of normals below the value, by a grid a hundred times as fine.
+    q = noise_range.tukey(level, groups=groups) * np.sqrt(2)
+    step = 0.0003
+    grid = step * np.arange(-30_000, 30_001)
+    reach = (ndtr(grid + q) - ndtr(grid)) ** (groups - 1)
+    share = groups * step * (norm.pdf(grid) * reach).sum()
+    assert share == pytest.approx(level, abs=1e-3 * (1 - level))

@@ -22,6 +22,7 @@ HOMES = (
     "claims.audits",
     "claims.joined",
     "claims.edges",
+    "claims.steps",
     "claims.watching",
 )
 

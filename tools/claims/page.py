@@ -14,6 +14,8 @@ KINDS = {
     "joint": "Families: how often all intervals hold at once",
     "error": "Errors: how often something is said that is not so",
     "settled": "Further units: how often they settle it, if the truth is as it looked",
+    "told": "Next steps: how often the interval of what they ask for holds the truth, where it is "
+    "told",
     "found": "Planted differences: how often they are found",
     "looks": "Watching: how often something is said over 52 weekly looks at which nothing changed",
     "dated": "Watching: how soon a change is found, and whether its date is right",

@@ -5,15 +5,16 @@ positives: the number of negatives below it. A negative's is e = R − R⁻, the
 Σd, Σd², Σe and Σe² per cell are all that is needed.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logit, ndtr, stdtrit
 
 from evenhand.stats.estimate import FloatArray
 from evenhand.stats.rates import Interval, square_and_add, wilson
-from evenhand.stats.weights import distinct
+from evenhand.stats.special import expit, logit, ndtr, stdtrit
+from evenhand.stats.weights import add_up, distinct
 
 # How many cases' worth the model variance counts beside DeLong's own; see `Auc.effective_n`.
 _PRIOR = 2.0
@@ -105,16 +106,14 @@ def sorted_placements(
         sides = values[~yes], values[yes]
         if not sides[0].size or not sides[1].size:
             continue
-        for place, d in zip((2 * line, 2 * line + 1), _both_sides(*sides), strict=True):
-            # Not d @ d: waking threads for it takes longer than the sum.
-            sums[:, place] = d.sum(), np.square(d).sum()
+        sums[:, 2 * line], sums[:, 2 * line + 1] = _both_sides(*sides)
     return sums[0], sums[1]
 
 
-def _both_sides(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """How much of each array lies below the values of the other, level with it as half.
+def _both_sides(low: FloatArray, high: FloatArray) -> tuple[tuple[float, float], ...]:
+    """Sums over each array of how much of the other lies below its values, and of its squares.
 
-    The values of neither come in their order.
+    What is level counts as half. The values of neither come in their order.
     """
     if low.size < high.size:
         mine, theirs = _both_sides(high, low)
@@ -126,24 +125,42 @@ def _both_sides(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArr
         above, upto = (
             np.cumsum(np.bincount(each, minlength=low.size + 1)) for each in (right, left)
         )
-        return (above[: low.size] + upto[: low.size]) / 2, (left + right) / 2
+        return _summed((above[: low.size] + upto[: low.size]) / 2), _summed((left + right) / 2)
     high = np.sort(high)
-    left, right = _looked_up(low, high)
-    below, upto = (np.cumsum(np.bincount(each, minlength=high.size)) for each in (right, left))
-    return (left + right) / 2, (below[: high.size] + upto[: high.size]) / 2
+    left, tied, right = _looked_up(low, high)
+    # Places are few: how many values have each says as much as the values do.
+    at_left = np.bincount(left, minlength=high.size + 1)
+    at_right = at_left.copy()
+    np.subtract.at(at_right, left[tied], 1)
+    np.add.at(at_right, right, 1)
+    below, upto = (np.cumsum(each)[: high.size] for each in (at_right, at_left))
+    place = np.arange(high.size + 1.0)
+    level = (left[tied] + right) / 2
+    alone = at_left - np.bincount(left[tied], minlength=high.size + 1)
+    own = (alone * place).sum() + level.sum(), (alone * place**2).sum() + (level**2).sum()
+    return own, _summed((below + upto) / 2)
 
 
-def _looked_up(values: FloatArray, among: FloatArray) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """`np.searchsorted` of values in no order on both sides of a few that are sorted.
+def _summed(d: FloatArray) -> tuple[float, float]:
+    # Not d @ d: waking threads for it takes longer than the sum.
+    return float(d.sum()), float(np.square(d).sum())
 
-    Buckets of equal width that hold none of the few tell a value's place at once.
+
+def _looked_up(
+    values: FloatArray, among: FloatArray
+) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    """Where values in no order fall among a few that are sorted: left of their equals.
+
+    Also which of them have equals there, and their places to the right of those. Buckets of equal
+    width that hold none of the few tell a value's place at once.
     """
     buckets = 2**16
     with np.errstate(all="ignore"):
         scale = (buckets - 3) / (among[-1] - among[0])
     if values.size < FEW_SCORES or not (np.isfinite(scale) and scale > 0):
         left, right = (np.searchsorted(among, values, side) for side in ("left", "right"))
-        return left, right
+        tied = np.flatnonzero(left != right)
+        return left, tied, right[tied]
 
     def bucket(of: FloatArray) -> NDArray[np.uint16]:
         # The first and the last one are for what lies beyond the few.
@@ -156,10 +173,9 @@ def _looked_up(values: FloatArray, among: FloatArray) -> tuple[NDArray[np.intp],
     left = table[bucket(values)]
     unknown = np.flatnonzero(left < 0)
     close = values[unknown]
-    left[unknown] = np.searchsorted(among, close, "left")
-    right = left.copy()
-    right[unknown] = np.searchsorted(among, close, "right")
-    return left, right
+    left[unknown], right = (np.searchsorted(among, close, side) for side in ("left", "right"))
+    apart = right != left[unknown]
+    return left, unknown[apart], right[apart]
 
 
 def row_placements(
@@ -337,40 +353,79 @@ def clustered_delong(
         0.8333 4
     """
     cells, sides = len(reference), 2 * cell + truth
+    total, above = (add_up(each, sides, 2 * cells).reshape(cells, 2) for each in (weight, placed))
+    whole = {"total": total, "area": placed_area(total, above[:, 1])}
+    products = area_products(
+        weight, placed=placed, truth=truth, cell=cell, cluster=cluster, reference=reference, **whole
+    )
+    return products_area(products, reference=reference, **whole)
 
-    def by_side(values: FloatArray) -> FloatArray:
-        return np.bincount(sides, values, minlength=2 * cells).reshape(cells, 2).astype(float)
 
-    total = by_side(weight)
+def placed_area(total: FloatArray, placed: FloatArray) -> FloatArray:
+    """Areas of cells from their weight by truth, (cells, 2), and from Σωd of the positives."""
     with np.errstate(all="ignore"):
-        area = np.clip(by_side(placed)[:, 1] / (total[:, 0] * total[:, 1]), 0.0, 1.0)
+        return np.clip(placed / (total[:, 0] * total[:, 1]), 0.0, 1.0)
+
+
+def area_products(
+    weight: FloatArray,
+    *,
+    placed: FloatArray,
+    truth: NDArray[np.int64],
+    cell: NDArray[np.int64],
+    cluster: NDArray[np.int64],
+    reference: NDArray[np.int64],
+    total: FloatArray,
+    area: FloatArray,
+) -> dict[str, FloatArray]:
+    """Sums over some clusters of products of how far each moves areas; those of all can be added.
+
+    Rows as for `clustered_delong`, of these clusters alone, each whole; `total` and `area` are
+    those of all clusters: the weight by (cell, truth), and the areas.
+    """
+    cells = len(reference)
+    with np.errstate(all="ignore"):
         mean = np.where(truth == 1, area[cell], 1 - area[cell])
-        other = total[cell, 1 - truth]
-        move = (placed / other - mean * weight) / total[cell, truth]
+        move = (placed / total[cell, 1 - truth] - mean * weight) / total[cell, truth]
         move = np.where(truth == 1, move, -move)
-        kish = total**2 / by_side(weight**2)
     width = int(cluster.max(initial=0)) + 1
     pairs, at = distinct(cell * width + cluster)
-    moved = np.bincount(at.reshape(-1), move, minlength=len(pairs))
+    moved = add_up(move, at, len(pairs))
     which, whose = pairs // width, pairs % width
-    clusters = np.bincount(which, minlength=cells).astype(float)
-    with np.errstate(all="ignore"):
-        factor = np.where(clusters > 1, clusters / (clusters - 1), np.nan)
     shared = np.zeros(cells)
     for place in np.unique(reference):
         theirs = np.zeros(width)
         theirs[whose[which == place]] = moved[which == place]
         mine = reference[which] == place
-        shared += np.bincount(which[mine], moved[mine] * theirs[whose[mine]], minlength=cells)
-    n = np.where(total > 0, kish, 0.0)
-    found = Auc(
-        value=area,
-        variance=np.asarray(np.bincount(which, moved**2, minlength=cells) * factor, np.float64),
-        positives=n[:, 1],
-        negatives=n[:, 0],
-        degrees=clusters - 1,
-    )
-    return found, shared * np.sqrt(factor * factor[reference])
+        shared += add_up(moved[mine] * theirs[whose[mine]], which[mine], cells)
+    return {
+        "weight_squares": add_up(weight**2, 2 * cell + truth, 2 * cells).reshape(cells, 2),
+        "clusters": np.bincount(which, minlength=cells).astype(np.float64),
+        "moved": add_up(moved**2, which, cells),
+        "shared": shared,
+    }
+
+
+def products_area(
+    products: Mapping[str, FloatArray],
+    *,
+    reference: NDArray[np.int64],
+    total: FloatArray,
+    area: FloatArray,
+) -> tuple[Auc, FloatArray]:
+    """What `clustered_delong` gives, from `area_products` of all clusters."""
+    clusters = products["clusters"]
+    with np.errstate(all="ignore"):
+        factor = np.where(clusters > 1, clusters / (clusters - 1), np.nan)
+        n = np.where(total > 0, total**2 / products["weight_squares"], 0.0)
+        found = Auc(
+            value=area,
+            variance=products["moved"] * factor,
+            positives=n[:, 1],
+            negatives=n[:, 0],
+            degrees=clusters - 1,
+        )
+        return found, products["shared"] * np.sqrt(factor * factor[reference])
 
 
 def apart(area: Auc, reference: Auc, *, covariance: FloatArray) -> tuple[Auc, Auc]:

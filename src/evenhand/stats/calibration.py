@@ -1,17 +1,16 @@
 """Calibration of probabilities: recalibration line and curve, from binned sums."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logit
 
 from evenhand.stats.estimate import FloatArray
+from evenhand.stats.special import expit, logit
 from evenhand.stats.thresholds.histogram import ScoreHistogram
-from evenhand.stats.weights import distinct
+from evenhand.stats.weights import add_up, distinct
 
 _STEPS = 50
 # Numbers that are worked on at a time.
@@ -53,30 +52,42 @@ def recalibrate(
     hits: ArrayLike,
     n: ArrayLike,
     squares: ArrayLike | None = None,
-    clusters: ClusteredBins | None = None,
 ) -> Recalibration:
     """Logistic recalibration from bins in the last axis: mean logit, hits and cases of each.
 
     Binned rows give the same line as single rows up to the width of the bins. Empty bins are
     skipped; hits and misses that the scores separate perfectly have no line. With weights, hits
     and n are sums of them and `squares` sums of their squares, from which errors follow as they
-    do without; `clusters` that rows come in give cluster-robust errors instead.
+    do without. Rows that come in clusters have `fit_lines` and `bin_products` instead.
 
     Examples:
         >>> line = recalibrate([-2, 0, 2], hits=[14, 50, 88], n=[100, 100, 100])
         >>> print(f"{line.intercept:.3f} {line.slope:.3f} ± {line.slope_error:.3f}")
         0.042 0.951 ± 0.105
     """
-    x, k, m = np.broadcast_arrays(*(np.asarray(part, np.float64) for part in (logits, hits, n)))
-    used = (m > 0) & np.isfinite(x)
-    x, k, m = np.where(used, x, 0.0), np.where(used, k, 0.0), np.where(used, m, 0.0)
+    x, k, m = _used_bins(logits, hits, n)
     meat: _Meat | None = None
-    if clusters is not None:
-        meat = partial(_by_cluster, x, clusters)
-    elif squares is not None:
-        meat = partial(_by_square, x, np.where(used, np.asarray(squares, np.float64), 0.0))
+    if squares is not None:
+        meat = partial(_by_square, x, np.where(m > 0, np.asarray(squares, np.float64), 0.0))
     line = _fit(x, k, m, sloped=True, meat=meat)
     large = _fit(x, k, m, sloped=False, meat=meat)
+    return _recalibration(line, large, m)
+
+
+_Middle = tuple[FloatArray, FloatArray, FloatArray]
+_Meat = Callable[[FloatArray], _Middle]
+
+
+def _used_bins(logits: ArrayLike, hits: ArrayLike, n: ArrayLike) -> tuple[FloatArray, ...]:
+    """Mean logits, hits and cases of bins; all 0 in bins that are empty."""
+    x, k, m = np.broadcast_arrays(*(np.asarray(part, np.float64) for part in (logits, hits, n)))
+    used = (m > 0) & np.isfinite(x)
+    return np.where(used, x, 0.0), np.where(used, k, 0.0), np.where(used, m, 0.0)
+
+
+def _recalibration(
+    line: tuple[FloatArray, ...], large: tuple[FloatArray, ...], m: FloatArray
+) -> Recalibration:
     return Recalibration(
         intercept=line[0],
         intercept_error=line[1],
@@ -88,35 +99,73 @@ def recalibrate(
     )
 
 
-_Meat = Callable[[FloatArray], tuple[FloatArray, FloatArray, FloatArray]]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedLines:
+    """Lines of recalibration whose errors wait for what clusters add to their equations."""
+
+    x: FloatArray
+    n: FloatArray
+    line: "_Fitted"
+    large: "_Fitted"
+
+    def of_bins(self) -> dict[str, FloatArray]:
+        """What `bin_products` takes: logits by (line, bin), and by fit the chances of each."""
+        lines, bins = self.x.size // max(self.x.shape[-1], 1), self.x.shape[-1]
+        chances = [fit.chance.reshape(lines, bins) for fit in (self.line, self.large)]
+        return {"logits": self.x.reshape(lines, bins), "chances": np.stack(chances)}
+
+    def recalibration(self, products: Mapping[str, FloatArray]) -> Recalibration:
+        """The lines with the sandwich's errors, from `bin_products` of all clusters.
+
+        The middle of the sandwich is what K clusters add to the two equations, by K/(K − 1).
+        """
+        count, shape = products["clusters"], self.x.shape[:-1]
+        with np.errstate(all="ignore"):
+            factor = np.where(count > 1, count / (count - 1), np.nan)
+        middles = (products["middles"] * factor).reshape(2, 3, *shape)
+        line, large = (
+            _errors(fit, (middle[0], middle[1], middle[2]))
+            for fit, middle in zip((self.line, self.large), middles)
+        )
+        return _recalibration(line, large, self.n)
 
 
-def _by_square(x: FloatArray, squares: FloatArray, p: FloatArray) -> tuple[Any, ...]:
+def fit_lines(logits: ArrayLike, *, hits: ArrayLike, n: ArrayLike) -> FittedLines:
+    """The lines that `recalibrate` fits, without errors."""
+    x, k, m = _used_bins(logits, hits, n)
+    line, large = (_newton(x, k, m, sloped=sloped) for sloped in (True, False))
+    return FittedLines(x=x, n=m, line=line, large=large)
+
+
+def bin_products(
+    parts: ClusteredBins, *, logits: FloatArray, chances: FloatArray
+) -> dict[str, FloatArray]:
+    """Sums over some clusters of products of what each adds to a line's two equations.
+
+    Each cluster is whole in `parts`; `chances` are those of a fit to all, by (fit, line, bin).
+    `middles` are by (fit, product, line), `clusters` counts those of a line.
+    """
+    lines = len(logits)
+    at = parts.line, parts.bin
+    width = int(parts.cluster.max(initial=0)) + 1
+    pairs, place = distinct(parts.line * width + parts.cluster)
+    owner = pairs // width
+    middles = np.zeros((len(chances), 3, lines))
+    for fit, chance in enumerate(chances):
+        residual = parts.hits - parts.n * chance[at]
+        sums = [add_up(residual * power, place, len(pairs)) for power in (1.0, logits[at])]
+        for product, (i, j) in enumerate(((0, 0), (0, 1), (1, 1))):
+            middles[fit, product] = add_up(sums[i] * sums[j], owner, lines)
+    return {
+        "middles": middles,
+        "clusters": np.bincount(owner, minlength=lines).astype(np.float64),
+    }
+
+
+def _by_square(x: FloatArray, squares: FloatArray, p: FloatArray) -> _Middle:
     """Σω²p(1 − p) times 1, x and x²: with weights of 1 the Hessian itself."""
     spread = squares * p * (1 - p)
     return spread.sum(-1), (spread * x).sum(-1), (spread * x * x).sum(-1)
-
-
-def _by_cluster(x: FloatArray, parts: ClusteredBins, p: FloatArray) -> tuple[Any, ...]:
-    """Sums over K clusters of the squares of what each adds to the two equations, by K/(K − 1)."""
-    lines, bins = x.size // max(x.shape[-1], 1), x.shape[-1]
-    flat, chance = x.reshape(lines, bins), p.reshape(lines, bins)
-    at = parts.line, parts.bin
-    residual = parts.hits - parts.n * chance[at]
-    width = int(parts.cluster.max(initial=0)) + 1
-    pairs, place = distinct(parts.line * width + parts.cluster)
-    sums = [
-        np.bincount(place.reshape(-1), residual * power, minlength=len(pairs))
-        for power in (1.0, flat[at])
-    ]
-    owner = pairs // width
-    count = np.bincount(owner, minlength=lines)
-    with np.errstate(all="ignore"):
-        factor = np.where(count > 1, count / (count - 1), np.nan)
-    return tuple(
-        (np.bincount(owner, sums[i] * sums[j], minlength=lines) * factor).reshape(x.shape[:-1])
-        for i, j in ((0, 0), (0, 1), (1, 1))
-    )
 
 
 def bounded_logit(score: ArrayLike, *, margin: float = 1e-6) -> FloatArray:
@@ -148,9 +197,26 @@ def _fit(
         return tuple(
             np.concatenate(column).reshape(x.shape[:-1]) for column in zip(*parts, strict=True)
         )
+    fitted = _newton(x, k, m, sloped=sloped)
+    return _errors(fitted, None if meat is None else meat(fitted.chance))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fitted:
+    """Lines at the end of Newton's steps, and the Hessian and the chances where the last began."""
+
+    intercept: FloatArray
+    slope: FloatArray
+    sloped: bool
+    hessian: _Middle
+    chance: FloatArray
+    step: FloatArray
+
+
+def _newton(x: FloatArray, k: FloatArray, m: FloatArray, *, sloped: bool) -> _Fitted:
     shape = x.shape[:-1]
-    intercept = np.zeros(shape)
-    slope = np.ones(shape)
+    intercept, slope = np.zeros(shape), np.ones(shape)
+    h01 = h11 = np.zeros(shape)
     with np.errstate(all="ignore"):
         for _ in range(_STEPS):
             p = expit(intercept[..., None] + slope[..., None] * x)
@@ -171,18 +237,32 @@ def _fit(
             size = np.fmax(np.abs(step0), np.abs(step1))
             if not (size > 1e-10).any():
                 break
-        solved = (size <= 1e-6) & (h00 > 1e-8)
-        if not sloped:
-            m00 = h00 if meat is None else meat(p)[0]
+    return _Fitted(
+        intercept=intercept,
+        slope=slope,
+        sloped=sloped,
+        hessian=(h00, h01, h11),
+        chance=p,
+        step=size,
+    )
+
+
+def _errors(fit: _Fitted, middle: _Middle | None) -> tuple[FloatArray, ...]:
+    """Lines and their errors: the model's own, or the sandwich's around a middle."""
+    h00, h01, h11 = fit.hessian
+    with np.errstate(all="ignore"):
+        solved = (fit.step <= 1e-6) & (h00 > 1e-8)
+        m00, m01, m11 = fit.hessian if middle is None else middle
+        if not fit.sloped:
             error = np.where(solved, np.sqrt(m00) / h00, np.nan)
-            return np.where(solved, intercept, np.nan), error
-        m00, m01, m11 = (h00, h01, h11) if meat is None else meat(p)
+            return np.where(solved, fit.intercept, np.nan), error
+        determinant = h00 * h11 - h01**2
         solved &= determinant > 1e-10 * h00 * np.maximum(h11, 1e-300)
         # Rows of the inverse Hessian around the middle: with the Hessian there, its diagonal.
         first = h11**2 * m00 - 2 * h11 * h01 * m01 + h01**2 * m11
         second = h01**2 * m00 - 2 * h01 * h00 * m01 + h00**2 * m11
         errors = [np.sqrt(np.maximum(part, 0.0)) / determinant for part in (first, second)]
-        values = intercept, errors[0], slope, errors[1]
+        values = fit.intercept, errors[0], fit.slope, errors[1]
         return tuple(np.where(solved, value, np.nan) for value in values)
 
 

@@ -172,14 +172,9 @@ class ClusterProducts:
         prefix: str,
     ) -> ClusteredRate:
         clusters, size2 = (self.products[f"{prefix}{name}"] for name in ("clusters", "size2"))
-        with np.errstate(all="ignore"):
-            return ClusteredRate(
-                value=hits / total,
-                variance=np.where(clusters >= 2, inner * (clusters - 1) / clusters, np.nan),
-                n=total**2 / squares,
-                clusters=clusters,
-                n_clusters=total**2 / size2,
-            )
+        return ClusteredRate.of_sums(
+            hits, total, squares, clusters=clusters, size2=size2, inner=inner
+        )
 
 
 def products_of_part(

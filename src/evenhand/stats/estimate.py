@@ -6,9 +6,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from evenhand.errors import UsageError
+from evenhand.stats.special import ndtr, ndtri, stdtr, stdtrit
 
 FloatArray = NDArray[np.float64]
 

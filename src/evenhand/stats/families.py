@@ -5,10 +5,10 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 
 from evenhand.errors import DataError
 from evenhand.stats.estimate import FloatArray, critical
+from evenhand.stats.special import ndtri
 
 _RIDGE = 1e-8
 _SLICE = 250

@@ -5,12 +5,12 @@ from math import ceil, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
 
 from evenhand.errors import UsageError
 from evenhand.stats.estimate import FloatArray
 from evenhand.stats.families import bonferroni
 from evenhand.stats.rates import bisect
+from evenhand.stats.special import ndtri
 from evenhand.stats.spread import QuadraticMoments
 
 # Of numbers within this share of the limit, no amount of data will say on which side they lie.

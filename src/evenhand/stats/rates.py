@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainc, gammaln, ndtr
 
 from evenhand.errors import UsageError
 from evenhand.stats.estimate import Estimate, FloatArray, critical, number
+from evenhand.stats.special import betainc, gammaln, ndtr
 
 # Ratios are looked for between exp(−30) and exp(30).
 _MOST_STEPS, _CLOSE = 200, 1e-13

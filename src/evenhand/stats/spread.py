@@ -6,21 +6,21 @@ the level that noise alone would reach, and with an interval that can touch 0.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import chndtr, gammainc, ndtr, ndtri
 
 from evenhand.errors import UsageError
 from evenhand.stats.estimate import FloatArray
+from evenhand.stats.noise_range import null_range, tukey
 from evenhand.stats.rates import bisect, wilson
+from evenhand.stats.special import chndtr, gammainc, ndtr, ndtri
 
 # Beyond this noncentrality a gamma law with the same two moments is as close, and stays stable.
 _MOST_NONCENTRAL = 400.0
 _FAR = 60.0
-# From this many groups on, not every pair of them is looked at; noise is drawn for so many at once.
-MOST_PAIRED_GROUPS, MOST_HELD_GROUPS = 100, 5_000
+# From this many groups on, not every pair of them is looked at.
+MOST_PAIRED_GROUPS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -434,7 +434,7 @@ def worst_pair(
     if draws and levels.ndim == 0:
         level = float(levels)
         flat = sd.reshape(-1, n.shape[-1])
-        null = _null_range(flat, level=level, draws=draws, seed=seed).reshape(members.shape)
+        null = null_range(flat, level=level, draws=draws, seed=seed).reshape(members.shape)
     # One critical value per number of groups that have cases.
     q = np.vectorize(lambda level, groups: tukey(level, groups=groups), otypes=[float])(
         np.broadcast_to(levels, members.shape), np.maximum(members, 2)
@@ -452,74 +452,6 @@ def worst_pair(
         lowest=np.where(enough, lowest, -1),
         n_used=members,
     )
-
-
-def _null_range(sd: FloatArray, *, level: float, draws: int, seed: int) -> FloatArray:
-    """The `level` quantile of max − min over groups of normal noise, per row of `sd`."""
-    if sd.shape[1] > MOST_HELD_GROUPS:
-        return _null_range_of_many(sd, level=level, draws=draws, seed=seed)
-    scale = sd.astype(np.float32)[:, :, None]
-    normals = _group_noise(draws, sd.shape[1], seed)
-    ranges = np.full((len(scale), draws), np.nan, dtype=np.float32)
-    known = np.isfinite(sd)
-    # One row at a time: its noise stays in the cache.
-    for row in np.flatnonzero(known.sum(axis=1) > 1):
-        if known[row].all():
-            noise = normals * scale[row]
-        else:
-            noise = normals[known[row]] * scale[row, known[row]]
-        np.subtract(noise.max(axis=0), noise.min(axis=0), out=ranges[row])
-    return np.asarray(np.quantile(ranges, level, axis=1), np.float64)
-
-
-def _null_range_of_many(sd: FloatArray, *, level: float, draws: int, seed: int) -> FloatArray:
-    """The same of so many groups that their noise is drawn a part at a time."""
-    scale = np.nan_to_num(sd).astype(np.float32)
-    top = np.zeros((len(sd), draws), dtype=np.float32)
-    bottom = np.zeros_like(top)
-    for start in range(0, sd.shape[1], MOST_HELD_GROUPS):
-        part = slice(start, start + MOST_HELD_GROUPS)
-        generator = np.random.default_rng([seed, start])
-        size = (scale[:, part].shape[1], draws)
-        normals = generator.standard_normal(size, dtype=np.float32)
-        for row in range(len(sd)):
-            noise = normals * scale[row, part, None]
-            np.maximum(top[row], noise.max(axis=0), out=top[row])
-            np.minimum(bottom[row], noise.min(axis=0), out=bottom[row])
-    found = np.quantile(top - bottom, level, axis=1).astype(np.float64)
-    return np.where(np.isfinite(sd).sum(axis=1) > 1, found, np.nan)
-
-
-@lru_cache(maxsize=4)
-def _group_noise(draws: int, groups: int, seed: int) -> NDArray[np.float32]:
-    """Standard normals (groups × draws), kept because all rates of an audit use the same ones."""
-    drawn = np.random.default_rng(seed).standard_normal((draws, groups), dtype=np.float32)
-    drawn = np.ascontiguousarray(drawn.T)
-    drawn.flags.writeable = False
-    return drawn
-
-
-@lru_cache(maxsize=256)
-def tukey(level: float, *, groups: int) -> float:
-    """Critical value of |t| that holds for all pairs of independent groups at once.
-
-    The `level` quantile of the range of that many standard normals, divided by √2.
-
-    Examples:
-        >>> round(tukey(0.95, groups=2), 3), round(tukey(0.95, groups=10), 3)
-        (1.96, 3.164)
-    """
-    grid = np.linspace(-9.0, 9.0, 3001)
-    density = np.exp(-(grid**2) / 2) / np.sqrt(2 * np.pi) * (grid[1] - grid[0])
-    below = ndtr(grid)
-
-    def inside(width: FloatArray) -> FloatArray:
-        reach = (ndtr(grid + width[:, None]) - below) ** (groups - 1)
-        # Counted in tails, or else a level close to 1 would seem reached before it is.
-        return np.asarray((groups * (density * reach).sum(-1) - level) / (1 - level))
-
-    found = bisect(inside, np.zeros(1), np.full(1, 20.0), guess=np.full(1, 4.0))
-    return float(found[0]) / float(np.sqrt(2))
 
 
 def _largest_gap(

@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import chdtrc, ndtr
 
 from evenhand.stats.estimate import FloatArray, student_critical
 from evenhand.stats.rates import bisect, miettinen_nurminen_variance
+from evenhand.stats.special import chdtrc, ndtr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

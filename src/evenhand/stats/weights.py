@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr, stdtrit
 
 from evenhand.stats.estimate import FloatArray
+from evenhand.stats.special import ndtr, stdtrit
 
 _PRIOR_CASES = 10.0
 
@@ -47,6 +47,27 @@ class ClusteredRate:
     n: FloatArray
     clusters: FloatArray
     n_clusters: FloatArray
+
+    @classmethod
+    def of_sums(
+        cls,
+        hits: FloatArray,
+        total: FloatArray,
+        squares: FloatArray,
+        *,
+        clusters: FloatArray,
+        size2: FloatArray,
+        inner: FloatArray,
+    ) -> "ClusteredRate":
+        """The rate from sums by cell, and from those over clusters that `left_out_sums` gives."""
+        with np.errstate(all="ignore"):
+            return cls(
+                value=hits / total,
+                variance=np.where(clusters >= 2, inner * (clusters - 1) / clusters, np.nan),
+                n=total**2 / squares,
+                clusters=clusters,
+                n_clusters=total**2 / size2,
+            )
 
     @property
     def design_effect(self) -> FloatArray:
@@ -132,21 +153,26 @@ def clustered_rate(
     parts = sum_pairs(hit_weight, weight, cell=cell, cluster=cluster)
     own_squares = weight if squares is None else squares
     row_squares = add_up(np.asarray(own_squares, np.float64), np.asarray(cell, np.int64), cells)
-    total = add_up(parts.weight, parts.cell, cells)
-    clusters = add_up((parts.weight > 0).astype(np.float64), parts.cell, cells)
+    hits, total = (add_up(each, parts.cell, cells) for each in (parts.hits, parts.weight))
+    sums = left_out_sums(parts, hits=hits, total=total)
+    return ClusteredRate.of_sums(hits, total, row_squares, **sums)
+
+
+def left_out_sums(
+    parts: "ClusterPairs", *, hits: FloatArray, total: FloatArray
+) -> dict[str, FloatArray]:
+    """By cell: how many clusters, their squared sizes, and what leaving each out changes, squared.
+
+    `parts` may be some of the clusters; `hits` and `total` are those of the cells, over all.
+    """
+    cells = len(total)
     with np.errstate(all="ignore"):
-        value = add_up(parts.hits, parts.cell, cells) / total
-        change = parts.change(value, total)
-        inner = add_up(change**2, parts.cell, cells)
-        variance = np.where(clusters >= 2, inner * (clusters - 1) / clusters, np.nan)
-        size2 = add_up(parts.weight**2, parts.cell, cells)
-        return ClusteredRate(
-            value=value,
-            variance=variance,
-            n=total**2 / row_squares,
-            clusters=clusters,
-            n_clusters=total**2 / size2,
-        )
+        change = parts.change(hits / total, total)
+    return {
+        "clusters": add_up((parts.weight > 0).astype(np.float64), parts.cell, cells),
+        "size2": add_up(parts.weight**2, parts.cell, cells),
+        "inner": add_up(change**2, parts.cell, cells),
+    }
 
 
 def clustered_covariance(

@@ -4,9 +4,7 @@ A bar that rises by s turns the yes of every signal between it and s above it: �
 the cases of either truth, with z the normal quantile of their rate of yes. Weights ask for
 s = log(c/agreed)/d′, as log c falls by d′ for every standard deviation of the bar.
 
-Nobody is told the number unless what is beyond is shown to be so. Such numbers are on average
-further out than the truth, and their usual interval holds it too seldom: the end that lies nearer
-to none allows for that.
+Nobody is told the number unless what is beyond is shown to be so, and its interval allows for that.
 """
 
 from dataclasses import dataclass
@@ -14,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
+from evenhand.stats.beyond import lower_limit_beyond
 from evenhand.stats.estimate import FloatArray
 from evenhand.stats.labelers.signal import normal_density
-from evenhand.stats.rates import bisect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,32 +136,6 @@ def _moved(
     )
     furthest = abs(turned) + half
     return (turned, nearest, furthest) if turned > 0 else (turned, -furthest, -nearest)
-
-
-def lower_limit_beyond(value: float, *, error: float, line: float, critical: float) -> float:
-    """Lower limit of a positive number that is told only where it lies `line` or more from 0.
-
-    The truth from which on a value as large is as improbable as `critical` says, among values
-    beyond the line on either side (a truncated normal; Zhong & Prentice 2008). 0 where a truth of
-    none is not ruled out. Far beyond the line it is the usual limit.
-
-    Examples:
-        >>> shared = {"error": 10.0, "line": 20.0, "critical": 1.96}
-        >>> [round(lower_limit_beyond(value, **shared), 1) for value in (100.0, 33.0, 25.0)]
-        [80.4, 3.1, 0.0]
-    """
-    tail = ndtr(-critical)
-
-    def improbable(truth: FloatArray) -> FloatArray:
-        told = ndtr((truth - line) / error) + ndtr((-truth - line) / error)
-        return np.asarray(tail - ndtr((truth - value) / error) / told)
-
-    nothing = np.zeros(1)
-    if not error > 0:
-        return value
-    if improbable(nothing) <= 0:
-        return 0.0
-    return float(bisect(improbable, np.array([value]), nothing)[0])
 
 
 def _form(slopes: FloatArray, covariance: FloatArray) -> float:

@@ -20,6 +20,7 @@ from evenhand.stats.labelers.pooled import (
     joint_draws,
     to_z,
 )
+from evenhand.stats.labelers.quantiles import weighted_quantiles
 from evenhand.stats.labelers.signal import normal_density
 
 FEWEST_LABELERS = 5
@@ -59,6 +60,8 @@ def summarise(
 ) -> Posterior:
     """Posterior summary of draws along the first axis, weighted where weights are given.
 
+    Weights without the draws' last axis hold for all of it.
+
     Examples:
         >>> found = summarise(np.linspace(0, 1, 1001))
         >>> round(float(found.mean), 3), round(float(found.low), 3), round(float(found.high), 3)
@@ -75,20 +78,19 @@ def summarise(
             high=high,
             level=level,
         )
-    share = weights / weights.sum(axis=0)
-    mean = (share * draws).sum(axis=0)
-    # Sorted where the draws of a number lie beside each other, which is quicker.
+    # The draws of a number lie beside each other, where adding them up is quicker.
     beside = np.ascontiguousarray(np.moveaxis(draws, 0, -1))
-    order = np.argsort(beside, axis=-1)
-    shares = np.take_along_axis(np.ascontiguousarray(np.moveaxis(share, 0, -1)), order, axis=-1)
-    cumulative = np.cumsum(shares, axis=-1)
-    at = [np.minimum((cumulative < tail).sum(axis=-1), len(draws) - 1) for tail in tails]
-    places = (np.take_along_axis(order, k[..., None], axis=-1) for k in at)
-    low, median, high = (np.take_along_axis(beside, k, axis=-1)[..., 0] for k in places)
+    share = np.ascontiguousarray(np.moveaxis(weights / weights.sum(axis=0), 0, -1))
+    if weights.ndim < draws.ndim:
+        share = share[..., None, :]
+    mean = np.einsum("...s,...s->...", share, beside)
+    away = beside - mean[..., None]
+    variance = np.einsum("...s,...s,...s->...", share, away, away)
+    low, median, high = weighted_quantiles(beside, share, tails)
     return Posterior(
         mean=mean,
         median=median,
-        sd=np.sqrt((share * (draws - mean) ** 2).sum(axis=0)),
+        sd=np.sqrt(variance),
         low=low,
         high=high,
         level=level,
@@ -124,6 +126,17 @@ class PooledSignal:
         """Draws of a quantity for each labeler, (draws, labelers, groups); weight them."""
         return self._quantity(self.theta + self.shift[:, None], quantity)
 
+    def _of_group(self, group: int) -> "PooledSignal":
+        """The same of one group alone: of many, a contrast of two need not draw all others."""
+        cells = slice(2 * group, 2 * group + 2)
+        return replace(
+            self,
+            beta=self.beta[:, cells],
+            theta=self.theta[..., cells],
+            shift=self.shift[:, cells],
+            log_odds_against=self.log_odds_against[:, group : group + 1],
+        )
+
     def _quantity(self, theta: FloatArray, quantity: PooledQuantity) -> FloatArray:
         if quantity == "criterion":
             return theta[..., 0::2]
@@ -148,7 +161,7 @@ class PooledSignal:
     def labelers(self, quantity: PooledQuantity) -> Posterior:
         """Summary for each labeler and group."""
         draws = self.labeler_draws(quantity)
-        return summarise(draws, weights=self._spread(draws), level=self.level)
+        return summarise(draws, weights=self.weights, level=self.level)
 
     def contrast(
         self, quantity: PooledQuantity, *, group: int = 0, reference: int = 1
@@ -161,10 +174,8 @@ class PooledSignal:
         self, quantity: PooledQuantity, *, group: int = 0, reference: int = 1
     ) -> Posterior:
         """Each labeler's group − reference, its limits widened by `OWN_WIDER`."""
-        draws = self.labeler_draws(quantity)
-        found = summarise(
-            draws[..., group] - draws[..., reference], weights=self.weights, level=self.level
-        )
+        one, other = (self._of_group(g).labeler_draws(quantity)[..., 0] for g in (group, reference))
+        found = summarise(one - other, weights=self.weights, level=self.level)
         return replace(
             found,
             low=found.mean + OWN_WIDER * (found.low - found.mean),
@@ -180,10 +191,10 @@ class PooledSignal:
 
     def leaning(self, quantity: PooledQuantity, *, group: int, reference: int) -> FloatArray:
         """Draws of the share of labelers who lean as the population does, (draws,)."""
-        whole = self.population_draws(quantity)
-        sign = np.sign((whole[:, group] - whole[:, reference]).mean())
-        draws = self.labeler_draws(quantity)
-        same = np.sign(draws[..., group] - draws[..., reference]) == sign
+        one, other = self._of_group(group), self._of_group(reference)
+        whole = one.population_draws(quantity) - other.population_draws(quantity)
+        draws = one.labeler_draws(quantity) - other.labeler_draws(quantity)
+        same = np.sign(draws[..., 0]) == np.sign(whole.mean())
         return np.asarray(same.mean(axis=1))
 
     def reliability(self, quantity: PooledQuantity) -> FloatArray:
@@ -197,12 +208,9 @@ class PooledSignal:
         self, quantity: PooledQuantity, *, group: int = 0, reference: int = 1
     ) -> float:
         """Reliability of labelers' own differences between two groups."""
-        draws = self._quantity(self.theta, quantity)
-        each = (draws[..., group] - draws[..., reference])[..., None]
-        return float(_reliability(each, self.weights)[0])
-
-    def _spread(self, draws: FloatArray) -> FloatArray:
-        return np.broadcast_to(self.weights[..., None], draws.shape)
+        one, other = self._of_group(group), self._of_group(reference)
+        gap = one._quantity(one.theta, quantity) - other._quantity(other.theta, quantity)
+        return float(_reliability(gap, self.weights)[0])
 
 
 def _reliability(draws: FloatArray, weights: FloatArray) -> FloatArray:

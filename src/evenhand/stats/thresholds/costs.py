@@ -6,10 +6,10 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, logit
 
 from evenhand.errors import DataError, UsageError, nearest
 from evenhand.stats.estimate import FloatArray, critical
+from evenhand.stats.special import expit, logit
 
 EqualRate = Literal["false_negative_rate", "false_positive_rate", "selection_rate"]
 EQUAL_RATES: tuple[str, ...] = ("false_negative_rate", "false_positive_rate", "selection_rate")

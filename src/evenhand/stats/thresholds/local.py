@@ -4,6 +4,7 @@ With u = (s−t)/h and w = (1−|u|³)³ inside |u| < 1, everything but HC3 is a
 sums per group (`LocalMoments`), so it can be computed wherever the rows are.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evenhand.errors import DataError, UsageError
 from evenhand.stats.estimate import FloatArray
+from evenhand.stats.weights import add_up, distinct
 
 Robust = Literal["HC0", "HC1"]
 
@@ -287,47 +289,95 @@ def cluster_fit(
         >>> f"{fit.value[0]:.3f} ± {fit.standard_error[0]:.3f}"
         '0.600 ± 0.306'
     """
-    k = degree + 1
     powers, yes = np.asarray(weight, dtype=float), np.asarray(outcome, dtype=float)
-    if powers.shape[1] < 2 * degree + 1 or yes.shape[1] < k:
+    if powers.shape[1] < 2 * degree + 1 or yes.shape[1] < degree + 1:
         raise DataError(
             f"A local polynomial of degree {degree} needs sums of powers 0 to {2 * degree}; "
             f"{powers.shape[1]} were given. Take the missing sums."
         )
-    which = np.asarray(groups, dtype=np.intp)
-    _, cluster = np.unique(np.asarray(clusters), return_inverse=True)
+    which = np.asarray(groups, dtype=np.int64)
+    _, cluster = distinct(np.asarray(clusters, dtype=np.int64))
     count = n_groups if n_groups is not None else int(which.max(initial=0)) + 1
-    gram = np.zeros((count, k, k))
-    right = np.zeros((count, k))
-    np.add.at(gram, which, _hankel(powers, k))
-    np.add.at(right, which, yes[:, :k])
-    coefficients, inverse = _solve(gram, right)
-    own = coefficients[which]
-    residual = yes[:, :k] - np.einsum("cij,cj->ci", _hankel(powers, k), own)
-    influence = np.zeros((int(cluster.max(initial=-1)) + 1, count))
-    leaning = inverse[which][:, 0]
-    if jackknife:
+
+    def total(values: FloatArray) -> FloatArray:
+        return np.stack([add_up(column, which, count) for column in values.T], axis=1)
+
+    whole = LocalTotals.of(total(powers), outcome=total(yes), degree=degree)
+    products = cluster_products(
+        powers, outcome=yes, groups=which, clusters=cluster, whole=whole, jackknife=jackknife
+    )
+    return products_fit(products, whole=whole, jackknife=jackknife)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalTotals:
+    """Local fits of groups to all their rows, and what they were fitted to."""
+
+    gram: FloatArray
+    coefficients: FloatArray
+    inverse: FloatArray
+
+    @classmethod
+    def of(cls, weight: FloatArray, *, outcome: FloatArray, degree: int) -> "LocalTotals":
+        """The fits to Σwuᵏ and Σwyuᵏ of each group."""
+        k = degree + 1
+        gram = _hankel(weight, k)
+        coefficients, inverse = _solve(gram, outcome[:, :k])
+        return cls(gram=gram, coefficients=coefficients, inverse=inverse)
+
+
+def cluster_products(
+    weight: FloatArray,
+    *,
+    outcome: FloatArray,
+    groups: NDArray[np.int64],
+    clusters: NDArray[np.int64],
+    whole: LocalTotals,
+    jackknife: bool,
+) -> dict[str, FloatArray]:
+    """Sums over some clusters of products of how far each moves the fits; they can be added.
+
+    Rows as for `cluster_fit`, of these clusters alone, each whole. `pairs` counts the rows of each
+    group, `clusters` those with any weight, `moved` are the products by (group, group) and
+    `squares` the squared shares of what is in each value.
+    """
+    from scipy import sparse
+
+    count, k = whole.coefficients.shape
+    own = _hankel(weight, k)
+    residual = outcome[:, :k] - np.einsum("cij,cj->ci", own, whole.coefficients[groups])
+    leaning = whole.inverse[groups][:, 0]
+    moved = np.einsum("cj,cj->c", leaning, residual)
+    if jackknife and groups.size:
         # Without the cluster: β₋ − β = −(A − A_c)⁻¹u_c, exactly. Where that is singular, A stays.
-        left = _solve(gram[which] - _hankel(powers, k), residual)[0]
-        moved = np.where(
-            np.isfinite(left[:, 0]), left[:, 0], np.einsum("cj,cj->c", leaning, residual)
-        )
-    else:
-        moved = np.einsum("cj,cj->c", leaning, residual)
-    np.add.at(influence, (cluster, which), moved)
-    size = np.bincount(which[powers[:, 0] > 0], minlength=count).astype(float)
+        left = _solve(whole.gram[groups] - own, residual)[0]
+        moved = np.where(np.isfinite(left[:, 0]), left[:, 0], moved)
+    width = int(clusters.max(initial=-1)) + 1
+    influence = sparse.csr_array((moved, (groups, clusters)), shape=(count, width))
+    # What each cluster's rows weigh in the value itself: these shares add up to 1.
+    share = np.nan_to_num(np.einsum("cj,cj->c", leaning, weight[:, :k]))
+    return {
+        "moved": (influence @ influence.T).toarray(),
+        "clusters": add_up((weight[:, 0] > 0).astype(np.float64), groups, count),
+        "pairs": add_up(np.ones(groups.size), groups, count),
+        "squares": add_up(share**2, groups, count),
+    }
+
+
+def products_fit(
+    products: Mapping[str, FloatArray], *, whole: LocalTotals, jackknife: bool
+) -> ClusterFit:
+    """What `cluster_fit` gives, from `cluster_products` of all clusters."""
+    size, squares = products["clusters"], products["squares"]
     factor = np.where(size > 1, size / np.where(size > 1, size - 1, 1.0), np.nan)
     if jackknife:
         factor = 1 / factor
-    # What each cluster's rows weigh in the value itself: these shares add up to 1.
-    share = np.nan_to_num(np.einsum("cj,cj->c", leaning, powers[:, :k]))
-    squares = np.bincount(which, share**2, minlength=count)
-    absent = np.bincount(which, minlength=count) == 0
-    influence[:, absent] = np.nan
-    spread = np.sqrt(np.outer(factor, factor))
+    covariance = products["moved"] * np.sqrt(np.outer(factor, factor))
+    unknown = np.isnan(np.diag(covariance)) | (products["pairs"] == 0)
+    covariance[unknown], covariance[:, unknown] = np.nan, np.nan
     return ClusterFit(
-        value=coefficients[:, 0],
-        covariance=influence.T @ influence * spread,
+        value=whole.coefficients[:, 0],
+        covariance=covariance,
         clusters=size,
-        effective=np.divide(1.0, squares, out=np.zeros(count), where=squares > 0),
+        effective=np.divide(1.0, squares, out=np.zeros(size.shape), where=squares > 0),
     )

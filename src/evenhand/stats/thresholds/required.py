@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import logit, ndtr, ndtri
 
 from evenhand.stats.estimate import FloatArray
 from evenhand.stats.labelers.signal import threshold_model
 from evenhand.stats.rates import bisect
+from evenhand.stats.special import logit, ndtr, ndtri
 from evenhand.stats.thresholds.costs import EqualRate, check_rate
 
 # No criterion lies further than this many standard deviations from either mean.
