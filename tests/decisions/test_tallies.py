@@ -522,7 +522,7 @@ def test_batches_and_lines_do_not_change_what_is_counted(
 
     columns, roles, _ = CASES[case]
     frame = TABLE.select(columns)
-    monkeypatch.setattr("evenhand.decisions.tallies.collect.may_count", lambda *_: False)
+    monkeypatch.setattr("evenhand.decisions.tallies.counting.may_count", lambda *_: False)
     hashed = eh.tally(frame, **roles)
     monkeypatch.undo()
     monkeypatch.setattr(counting, "BATCH", 97)
@@ -532,7 +532,9 @@ def test_batches_and_lines_do_not_change_what_is_counted(
     monkeypatch.setattr(counting, "MOST_MIDDLE", middle)
     # So many bits for rows leave none for lines: they are sorted another way.
     monkeypatch.setattr(counting, "ROW_BITS", row_bits)
-    monkeypatch.setattr(counting, "MOST_LISTED", 2 if most_held == 40 else 2**24)
+    monkeypatch.setattr(
+        "evenhand.decisions.tallies.key_lines.MOST_LISTED", 2 if most_held == 40 else 2**24
+    )
     if lines == 5:
         # Fewer lines in the first batches than in the last: counting changes on the way.
         frame = frame.sort("gender", nulls_last=True)
@@ -558,11 +560,11 @@ def test_sorting_gives_what_windows_give(roles: dict[str, Any]) -> None:
         for within in (False, True)[: 1 + ("stratum" in roles)]:
             pairs = [
                 (
-                    held.placements(attribute, "score", "1", within=within),
+                    held.placements(attribute, "score", "1", within=within).tally,
                     placements(decisions, attribute, "score", "1", within=within),
                 ),
                 (
-                    held.bins(attribute, "score", "1", within=within),
+                    held.bins(attribute, "score", "1", within=within).tally,
                     score_bins(decisions, attribute, "score", "1", within=within),
                 ),
             ]

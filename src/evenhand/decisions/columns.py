@@ -10,7 +10,6 @@ from decimal import Decimal
 from math import isclose
 from numbers import Real
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import narwhals as nw
 
@@ -218,7 +217,11 @@ def _value(kind: Any, name: str) -> Any:
     if label(value) != name:
         return None
     zone = getattr(kind, "time_zone", None)
-    return value.astimezone(ZoneInfo(zone)) if zone else value
+    if not zone:
+        return value
+    from zoneinfo import ZoneInfo
+
+    return value.astimezone(ZoneInfo(zone))
 
 
 def has_truth_class(head: Mapping[str, Sequence[Any]], roles: Roles) -> bool:
@@ -285,3 +288,11 @@ def too_many(column: str, most: int, seen: str) -> DataError:
         f"group={column!r} has more than {most:,} values ({seen}). It looks like an id "
         "column: name the column that says which group a person belongs to."
     )
+
+
+def where_known(*columns: str) -> nw.Expr:
+    """1 where all of these columns have a value, null elsewhere: a key for what is left out."""
+    known = ~nw.col(columns[0]).is_null()
+    for column in columns[1:]:
+        known = known & ~nw.col(column).is_null()
+    return nw.when(known).then(nw.lit(1))

@@ -6,10 +6,8 @@ from dataclasses import replace
 from evenhand.decisions.question import Question
 from evenhand.decisions.roles import Attribute
 from evenhand.decisions.table import Decisions
+from evenhand.decisions.tallies.by_cluster import stay_in_spark
 from evenhand.decisions.tally import Tally
-
-# Cells by cluster that Spark hands to its driver; of more, only sums over clusters leave it.
-MOST_AT_DRIVER = 100_000
 
 
 def count_attributes(
@@ -42,12 +40,9 @@ def count_attributes(
         return [replace(every[0], attribute=None)] if shared else every
 
     questions = ask(cluster=cluster)
-    limited = decisions.engine == "spark" and "cluster" in questions[0].keys
-    if limited:
-        questions = [replace(q, frame=q.frame.head(MOST_AT_DRIVER + 1)) for q in questions]
+    if any(stay_in_spark(decisions, question) for question in questions):
+        questions = ask(clustered=True)
     found = decisions.answer(questions)
-    if limited and any(len(tally) > MOST_AT_DRIVER for tally in found):
-        found = decisions.answer(ask(clustered=True))
     if not shared:
         return found
     return [

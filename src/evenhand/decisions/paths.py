@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from evenhand.decisions.csv_text import kind_of
 from evenhand.errors import DataError, UsageError, nearest
 
 FORMATS = {
@@ -184,6 +183,8 @@ def _partitions(places: Sequence[tuple[Path, Path]]) -> dict[str, str]:
                 f"folders named after {_listed(folders[0])}. Give files whose folders name the "
                 "same columns."
             )
+    from evenhand.decisions.csv_text import kind_of
+
     return {name: kind_of(values[name] or "" for values in folders) for name in folders[0]}
 
 

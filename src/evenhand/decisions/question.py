@@ -14,9 +14,13 @@ from evenhand.stats.weights import distinct
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A grouped aggregation of a table, not asked yet; its groups are those of the attribute."""
+    """A grouped aggregation of a table, not asked yet; its groups are those of the attribute.
+
+    `rows` are what it groups.
+    """
 
     frame: Frame
+    rows: Frame
     keys: tuple[str, ...]
     sums: tuple[str, ...]
     attribute: Attribute | None = None

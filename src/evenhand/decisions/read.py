@@ -1,20 +1,19 @@
 """Files and frames of every kind, opened lazily as one Narwhals frame."""
 
 import json
-import logging
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from math import isnan
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import numpy as np
+import polars as pl
 
-from evenhand.decisions.csv_files import CsvTable, as_kinds, csv_table
 from evenhand.decisions.elsewhere import is_address, is_database, open_addresses, open_database
 from evenhand.decisions.labels import label, ordered
 from evenhand.decisions.paths import Files, find_files
@@ -22,6 +21,9 @@ from evenhand.decisions.tally import Codes, encode
 from evenhand.errors import DataError, EvenhandError, MissingExtra, UsageError, nearest
 from evenhand.speech import without_secrets
 from evenhand.stats.estimate import FloatArray
+
+if TYPE_CHECKING:
+    from evenhand.decisions.csv_files import CsvTable
 
 ENGINES = ("polars", "duckdb", "spark")
 # What DuckDB makes of texts in JSON by itself, where others leave them as they are.
@@ -40,7 +42,7 @@ class OpenTable:
     frame: Frame
     source: str
     engine: str
-    csv: CsvTable | None = None
+    csv: "CsvTable | None" = None
     session: Any = None
 
     def settle(
@@ -95,7 +97,7 @@ def open_table(
 def open_files(files: Files, *, engine: str, spark_master: str) -> OpenTable:
     """One table over files of one format."""
     session = _spark_session(spark_master) if engine == "spark" else None
-    csv = csv_table(files) if files.kind == "csv" else None
+    csv = _csv_table(files) if files.kind == "csv" else None
     try:
         if csv is not None:
             frame = csv.open(engine, spark=session)
@@ -139,12 +141,25 @@ def collect_together(frames: Sequence[Frame], *, engine: str) -> list[nw.DataFra
     """Lazy frames computed by the engine that holds them; Polars reads what they share once."""
     if engine != "polars":
         return [frame.collect() for frame in frames]
-    import polars as pl
-
     if len(frames) == 1:
         return [frames[0].collect(engine="streaming")]
     found = pl.collect_all([frame.to_native() for frame in frames], engine="streaming")
     return [nw.from_native(table, eager_only=True) for table in found]
+
+
+def batches_come(engine: str) -> bool:
+    """Whether the engine hands out rows a batch at a time."""
+    import polars as pl
+
+    return engine == "polars" and hasattr(pl.LazyFrame, "collect_batches")
+
+
+def collect_batches(frame: Frame, *, engine: str, rows: int | None) -> Iterator[Any]:
+    """A lazy frame as Polars tables of some rows each, in their order; else the whole of it."""
+    if not batches_come(engine):
+        yield frame.collect().to_polars()
+        return
+    yield from nw.to_native(frame).collect_batches(chunk_size=rows, maintain_order=True)
 
 
 def key_codes(column: nw.Series[Any]) -> tuple[tuple[str, ...], Codes]:
@@ -169,8 +184,6 @@ def key_codes(column: nw.Series[Any]) -> tuple[tuple[str, ...], Codes]:
 
 def _word_codes(column: nw.Series[Any]) -> tuple[tuple[str, ...], Codes]:
     """The same of words: hashed where they lie, none of them becomes an object but its label."""
-    import polars as pl
-
     words = column.to_polars().cast(pl.String)
     labels = ordered(words.drop_nulls().unique().to_list())
     places = words.cast(pl.Enum(labels)).to_physical()
@@ -217,8 +230,6 @@ def _open_parquet(files: Files, engine: str, session: Any) -> Frame:
     hive = bool(files.partitions)
     above = files.above if hive else set()
     if engine == "polars":
-        import polars as pl
-
         # The first file says which columns there are; more of them in another are not needed.
         native: Any = pl.scan_parquet(
             paths,
@@ -237,14 +248,17 @@ def _open_parquet(files: Files, engine: str, session: Any) -> Frame:
     frame: Frame = nw.from_native(native).lazy()
     if above and engine != "spark":
         frame = _below(frame, files, above)
-    # The values of folders are text; all of them are known, so they get the type they are written.
-    return as_kinds(frame, files.partitions)
+    return _typed(frame, files.partitions)
+
+
+def _csv_table(files: Files) -> "CsvTable":
+    from evenhand.decisions.csv_files import csv_table
+
+    return csv_table(files)
 
 
 def _below(frame: Frame, files: Files, above: set[str]) -> Frame:
     """The frame without columns that folders above the one that was given stand for."""
-    import polars as pl
-
     own = pl.read_parquet_schema(files.paths[0])
     clash = sorted((above - set(files.partitions)) & set(own))
     if clash:
@@ -253,6 +267,13 @@ def _below(frame: Frame, files: Files, above: set[str]) -> Frame:
             f"column {clash[0]!r} of its rows. Rename that folder."
         )
     return frame.drop(*sorted(above - set(files.partitions)))
+
+
+def _typed(frame: Frame, partitions: Mapping[str, str]) -> Frame:
+    """The values of folders are text; all are known, so they get the type they are written in."""
+    from evenhand.decisions.csv_files import as_kinds
+
+    return as_kinds(frame, partitions)
 
 
 def _open_parts(files: Files, engine: str, session: Any) -> Frame:
@@ -264,13 +285,11 @@ def _open_parts(files: Files, engine: str, session: Any) -> Frame:
         native = opener([str(path) for _, path in group], files.kind, session)
         part: Frame = nw.from_native(native).lazy()
         fixed = [nw.lit(value, dtype=nw.String).alias(name) for name, value in folder]
-        parts.append(as_kinds(part.with_columns(*fixed), files.partitions) if fixed else part)
+        parts.append(_typed(part.with_columns(*fixed), files.partitions) if fixed else part)
     return parts[0] if len(parts) == 1 else nw.concat(parts)
 
 
 def _open_polars(paths: list[str], kind: str, _: Any) -> Any:
-    import polars as pl
-
     if kind == "arrow":
         return pl.scan_ipc(paths)
     if any(path.endswith(".gz") for path in paths):
@@ -333,6 +352,8 @@ def _spark_session(master: str) -> Any:
     )
     # What goes wrong is raised and told in a sentence; the logs would add a stack trace.
     session.sparkContext.setLogLevel("OFF")
+    import logging
+
     logging.getLogger("DataFrameQueryContextLogger").setLevel(logging.CRITICAL)
     return session
 
@@ -361,16 +382,12 @@ def _open_spark(paths: list[str], kind: str, session: Any) -> Any:
     absolute = [str(Path(p).resolve()) for p in paths]
     if kind == "jsonl":
         return session.read.json(absolute, mode="FAILFAST")
-    import polars as pl
-
     # Spark knows neither string views nor dictionaries: plain types only.
     plain = pl.scan_ipc(absolute).with_columns(pl.selectors.categorical().cast(pl.String))
     return session.createDataFrame(plain.collect().to_arrow(compat_level=pl.CompatLevel.oldest()))
 
 
 def _from_arrays(data: Mapping[str, Any]) -> Frame:
-    import polars as pl
-
     lengths = {name: len(values) for name, values in data.items()}
     if len(set(lengths.values())) > 1:
         told = ", ".join(f"{name} has {length:,}" for name, length in lengths.items())
@@ -389,8 +406,6 @@ def _from_arrays(data: Mapping[str, Any]) -> Frame:
 
 def _array_column(values: Any) -> Any:
     """An array as a Polars column; values of several types by the names results would give them."""
-    import polars as pl
-
     if type(values).__module__.partition(".")[0] == "pandas":
         return _pandas_column(values)
     if isinstance(values, list | tuple) or str(getattr(values, "dtype", "")) == "object":
@@ -408,8 +423,6 @@ def _array_column(values: Any) -> Any:
 
 def _from_frame(data: Any) -> OpenTable:
     if any(kind.__module__ == "pyarrow._dataset" for kind in type(data).__mro__):
-        import polars as pl
-
         return OpenTable(
             frame=nw.from_native(pl.scan_pyarrow_dataset(data)),
             source="pyarrow dataset",
@@ -440,8 +453,6 @@ def _from_frame(data: Any) -> OpenTable:
 
 def _from_arrow(table: Any) -> Any:
     """An Arrow table in Polars; a column of a type that Polars does not know is told by name."""
-    import polars as pl
-
     try:
         return pl.DataFrame(table)
     except Exception:
@@ -461,8 +472,6 @@ def _from_pandas(table: Any) -> Any:
 
     In pandas `NaN == 1` is False and NaN has no integer, so that each tally would need care.
     """
-    import polars as pl
-
     columns: dict[str, Any] = {}
     for name in table.columns:
         if str(name) in columns:
@@ -477,8 +486,6 @@ def _pandas_column(column: Any) -> Any:
     Periods, intervals and values of several types have no type of their own there: Polars would
     number the first, take the second for pairs, and cut the time off among dates.
     """
-    import polars as pl
-
     try:
         if str(column.dtype) == "object":
             if not column.notna().any():
@@ -499,8 +506,6 @@ def _pandas_column(column: Any) -> Any:
 
 def without_arrow(column: Any) -> Any:
     """A pandas column in Polars value by value, where PyArrow is not installed."""
-    import polars as pl
-
     missing = column.isna().to_numpy()
     values = [None if gone else v for v, gone in zip(column.astype(object), missing)]
     return pl.Series(values, strict=True)

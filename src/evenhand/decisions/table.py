@@ -22,6 +22,7 @@ from evenhand.decisions.columns import (
     label_columns,
     number_columns,
     too_many,
+    where_known,
 )
 from evenhand.decisions.cuts import Cut, check_scale, cut_expression, reaches
 from evenhand.decisions.keywords import RoleArguments, describe_roles
@@ -29,6 +30,8 @@ from evenhand.decisions.labels import MISSING, RESERVED, SUMMARY, label
 from evenhand.decisions.question import Question, group_keys, join_groups, read_tally
 from evenhand.decisions.read import (
     Frame,
+    batches_come,
+    collect_batches,
     collect_together,
     engine_faults,
     open_table,
@@ -43,6 +46,8 @@ from evenhand.decisions.roles import (
     spelled,
 )
 from evenhand.decisions.tally import Tally
+from evenhand.decisions.wide import BATCH as WIDE_BATCH
+from evenhand.decisions.wide import facts_asked, is_wide, look_through, wide_columns
 from evenhand.errors import DataError, EvenhandError, UsageError
 
 if TYPE_CHECKING:
@@ -85,6 +90,8 @@ class Decisions:
     tallies: "Tallies | None" = None
     notes: tuple[str, ...] = ()
     left_out: Mapping[str, int] = MappingProxyType({})
+    # The frame as it was when a look through it could keep it, and what was kept.
+    _kept: tuple[Frame, Frame] | None = None
 
     def __init__(
         self,
@@ -167,10 +174,17 @@ class Decisions:
                 roles[role] = role
         return cls(columns, **roles)
 
+    @property
+    def _on_engine(self) -> "Decisions":
+        """The decisions whose rows an engine holds: these, or those that tallies were made of."""
+        return self
+
     def with_roles(self, **changes: Any) -> Self:
         """The same table with some roles changed."""
         other = object.__new__(type(self))
-        other.__dict__.update({k: v for k, v in self.__dict__.items() if k != "survey"})
+        other.__dict__.update(
+            {k: v for k, v in self.__dict__.items() if k not in ("survey", "_kept")}
+        )
         other.roles = replace(self.roles, **changes)
         return other
 
@@ -207,20 +221,20 @@ and 0.9. For a 75% cut write threshold=0.75.
             )
         sums = self._weights()
         if self.roles.weight:
-            keys["weighed"] = _where_known(self.roles.weight)
+            keys["weighed"] = where_known(self.roles.weight)
         if self.roles.rule == "one-versus-rest":
             sums |= self._one_versus_rest(sums)
             columns = list(self.roles.scores.values())
             if isinstance(self.roles.threshold, str):
                 columns.append(self.roles.threshold)
-            keys["scored"] = _where_known(*columns)
+            keys["scored"] = where_known(*columns)
         elif self.roles.rule is not None:
-            keys["decision"] = self.decision_expression()
+            keys["decision"] = self.decision_expression(compact=self.engine == "polars")
         if cluster and self.roles.together:
             keys["cluster"] = nw.col(self.roles.together)
         if clustered and self.roles.together:
-            keys["clustered"] = _where_known(self.roles.together)
-        return self.question(keys, sums, attribute=attribute)
+            keys["clustered"] = where_known(self.roles.together)
+        return self.question(keys, sums, attribute=attribute, frame=self.at_hand)
 
     def labels(self, columns: Iterable[str]) -> list[list[str | None]]:
         """Truth, decision and these columns of every row as labels: loads the rows."""
@@ -260,7 +274,9 @@ and 0.9. For a 75% cut write threshold=0.75.
         grouped = selected.group_by(*(f"key:{k}" for k in keys)).agg(
             nw.len().alias("n"), *(nw.col(f"sum:{k}").sum() for k in sums)
         )
-        return Question(frame=grouped, keys=tuple(keys), sums=tuple(sums), attribute=attribute)
+        return Question(
+            frame=grouped, rows=selected, keys=tuple(keys), sums=tuple(sums), attribute=attribute
+        )
 
     def answer(self, questions: Sequence[Question]) -> list[Tally]:
         """The tallies of several questions; Polars reads the table once for all of them."""
@@ -278,11 +294,10 @@ and 0.9. For a 75% cut write threshold=0.75.
             (table,) = collect_together([frame], engine=self.engine)
         return {name: table[name].to_list() for name in table.columns}
 
-    def read_whole(self, frame: Frame) -> Any:
-        """A lazy frame as a Polars table in memory, whatever engine holds it."""
+    def batches(self, frame: Frame, *, rows: int | None) -> Iterator[Any]:
+        """A lazy frame as Polars tables of some rows each, or as they come, in their order."""
         with self.engine_errors():
-            (table,) = collect_together([frame], engine=self.engine)
-            return table.to_polars()
+            yield from collect_batches(frame, engine=self.engine, rows=rows)
 
     @contextmanager
     def engine_errors(self) -> Iterator[None]:
@@ -295,8 +310,11 @@ and 0.9. For a 75% cut write threshold=0.75.
             self._check_cells()
             raise unreadable(self.source, "csv" if self._csv else "a table", error) from error
 
-    def decision_expression(self) -> nw.Expr:
-        """The decision as a column: given, from a score and a threshold, or the highest score."""
+    def decision_expression(self, *, compact: bool = False) -> nw.Expr:
+        """The decision as a column: given, from a score and a threshold, or the highest score.
+
+        The class of the highest score is a word; `compact` numbers them, to be counted by.
+        """
         roles = self.roles
         if roles.rule == "given":
             return nw.col(str(roles.decision))
@@ -305,11 +323,12 @@ and 0.9. For a 75% cut write threshold=0.75.
         if roles.rule == "argmax":
             columns = [nw.col(column) for column in roles.scores.values()]
             best = nw.max_horizontal(*columns)
-            chosen: nw.Expr = nw.lit(None)
+            kind = nw.Enum(list(roles.scores)) if compact else nw.String()
+            chosen: nw.Expr = nw.lit(None, dtype=kind)
             complete = ~nw.any_horizontal(*(c.is_null() for c in columns), ignore_nulls=False)
             for name, column in reversed(list(roles.scores.items())):
                 picked = nw.when(nw.col(column) == best)
-                chosen = picked.then(nw.lit(name)).otherwise(chosen)
+                chosen = picked.then(nw.lit(name, dtype=kind)).otherwise(chosen)
             return nw.when(complete).then(chosen)
         raise UsageError(
             "There is no decision. Name a decision column, or a score and a threshold."
@@ -372,19 +391,13 @@ and 0.9. For a 75% cut write threshold=0.75.
         columns += list(roles.scores.values())
         if isinstance(roles.threshold, str):
             columns.append(roles.threshold)
-        wanted: list[nw.Expr] = []
         if not columns:
             return {}
-        for i, column in enumerate(columns):
-            value = nw.col(column).cast(nw.Float64)
-            odd = ~value.is_finite() & ~value.is_null()
-            wanted += [
-                odd.cast(nw.Int64).sum().alias(f"bad{i}"),
-                value.min().alias(f"min{i}"),
-                value.max().alias(f"max{i}"),
-            ]
-        wanted.append(nw.len().alias("rows"))
-        found = {k: v[0] for k, v in self.collect(self.frame.select(*wanted)).items()}
+        if is_wide(roles) and batches_come(self.engine):
+            found = self._look_through(columns)
+        else:
+            asked = self.collect(self.frame.select(*facts_asked(columns)))
+            found = {name: values[0] for name, values in asked.items()}
         self.__dict__["row_count"] = int(found["rows"])
         facts: dict[str, float] = {}
         for i, column in enumerate(columns):
@@ -400,6 +413,23 @@ and 0.9. For a 75% cut write threshold=0.75.
                 check_size(self._role_of(column), column, facts)
         self._check_survey(facts)
         return facts
+
+    def _look_through(self, columns: Sequence[str]) -> dict[str, Any]:
+        """The facts of a survey from one look at a wide table, which is kept if it can be."""
+        names = dict.fromkeys([*wide_columns(self.roles), *columns])
+        batches = self.batches(self.frame.select(*names), rows=WIDE_BATCH)
+        facts, table = look_through(batches, columns, scores=len(self.roles.scores))
+        if table is not None:
+            self._kept = self.frame, nw.from_native(table.lazy())
+        return facts
+
+    @property
+    def at_hand(self) -> Frame:
+        """The frame with the columns that decisions and scores are counted by.
+
+        It lies in memory where the look at its numbers could keep it.
+        """
+        return self._kept[1] if self._kept and self._kept[0] is self.frame else self.frame
 
     @cached_property
     def row_count(self) -> int:
@@ -537,14 +567,6 @@ def _check_reserved(
             f"{role}={column!r} holds '{name}', which results use {use}. "
             f"Give that {role} another name."
         )
-
-
-def _where_known(*columns: str) -> nw.Expr:
-    """1 where all of these columns have a value, null elsewhere: a key for what is left out."""
-    known = ~nw.col(columns[0]).is_null()
-    for column in columns[1:]:
-        known = known & ~nw.col(column).is_null()
-    return nw.when(known).then(nw.lit(1))
 
 
 def complete_rows(decisions: Decisions, attribute: Attribute) -> Decisions:

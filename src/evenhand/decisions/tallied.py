@@ -22,6 +22,8 @@ FREE_ROLES = ("reference", "positive_is")
 class TalliedDecisions(Decisions):
     """Decisions known by a tally set alone.
 
+    Where clusters stay in Spark, `rows` are the decisions whose clusters can be asked there.
+
     Examples:
         >>> import evenhand as eh
         >>> table = {"removed": [1, 0, 0, 0] * 10, "sex": ["f", "m"] * 20}
@@ -36,12 +38,17 @@ table that was tallied.
 
     tallies: Tallies
 
-    def __init__(self, tallies: Tallies) -> None:
-        self.tallies = tallies
+    def __init__(self, tallies: Tallies, rows: Decisions | None = None) -> None:
+        self.tallies, self._rows = tallies, rows
         self.source, self.roles = tallies.source, tallies.roles
         self.columns = list(tallies.columns)
         self.engine = "tallies"
         self._csv = None
+
+    @property
+    def _on_engine(self) -> Decisions:
+        """The decisions that the tallies were made of, where an engine still holds them."""
+        return self if self._rows is None else self._rows
 
     def __getattr__(self, name: str) -> Any:
         if name == "frame":
@@ -61,7 +68,7 @@ table that was tallied.
         if cluster and table_name("clusters", attribute.name) in self.tallies.lost:
             self.tallies.table(table_name("clusters", attribute.name))
         tally = self.tallies.table(table_name("counts", attribute.name))
-        return tally if cluster else tally.without("cluster")
+        return tally if cluster else tally.without("cluster", "clustered")
 
 
 def find_tallies(data: Any) -> Tallies | None:

@@ -7,7 +7,7 @@ from typing import Any
 from evenhand.decisions.question import Question
 from evenhand.decisions.roles import COLUMN_ROLES, OWN_SCORE, Attribute, Roles
 from evenhand.decisions.table import Decisions
-from evenhand.decisions.tallies.counting import count_scores, may_count
+from evenhand.decisions.tallies.by_cluster import stay_in_spark
 from evenhand.decisions.tallies.grid import VALUE, are_too_many, gridded
 from evenhand.decisions.tallies.labelers import item_question, label_question
 from evenhand.decisions.tallies.pairs import (
@@ -15,12 +15,6 @@ from evenhand.decisions.tallies.pairs import (
     pair_question,
     pair_sums_question,
     score_columns,
-)
-from evenhand.decisions.tallies.scores import (
-    decided_counts,
-    row_weight,
-    score_class,
-    score_question,
 )
 from evenhand.decisions.tallies.sets import Tallies, table_name
 from evenhand.decisions.tally import Tally
@@ -56,10 +50,12 @@ def collect_tallies(
     *,
     longest_seconds: float | None = None,
     in_arrays: bool = True,
+    clustered: bool = False,
 ) -> Tallies:
     """The tally set of a table: one pass for everything that sums by keys give.
 
-    Counting scores into arrays is quicker, and knows no keys but a table's own.
+    Counting scores into arrays is quicker, and knows no keys but a table's own. With `clustered`
+    counts and scores are not by cluster, but by whether there is one.
     """
     wanted = {need.name: need for need in needs}
     scores = [need for need in wanted.values() if need.kind == "scores" and in_arrays]
@@ -68,7 +64,7 @@ def collect_tallies(
     asked: dict[str, Question] = {}
     for name, need in wanted.items():
         if need.finish is None and name not in counted:
-            question = _question(decisions, need, longest_seconds)
+            question = _question(decisions, need, longest_seconds, clustered)
             if question is not None:
                 asked[name] = question
     answers = dict(zip(asked, decisions.answer(list(asked.values())), strict=True))
@@ -94,14 +90,30 @@ def collect_tallies(
     )
 
 
+def scores_stay_in_spark(decisions: Decisions, needs: Iterable[Need]) -> bool:
+    """Whether scores by cluster have more cells than Spark's driver takes, of any attribute."""
+    from evenhand.decisions.tallies.scores import score_question
+
+    return any(
+        stay_in_spark(decisions, score_question(decisions, need.attribute, need.column))
+        for need in needs
+        if need.kind == "scores" and need.attribute is not None
+    )
+
+
 # Kinds of table made by several steps whose sums can be added all the same.
 MERGES = ("norm_counts", "sampled_counts")
 
 
 def _counted(decisions: Decisions, needs: Sequence[Need]) -> dict[str, Tally]:
     """Tables of scores that are counted into arrays, several times faster than by hashing."""
+    if not needs:
+        return {}
+    from evenhand.decisions.tallies.counting import count_scores, may_count
+    from evenhand.decisions.tallies.scores import row_weight, score_class
+
     columns = list(dict.fromkeys(need.column for need in needs))
-    if not needs or not may_count(decisions, columns):
+    if not may_count(decisions, columns):
         return {}
     attributes = list(dict.fromkeys(need.attribute for need in needs if need.attribute))
     found = count_scores(
@@ -118,6 +130,8 @@ def _decided(roles: Roles, needs: Iterable[Need], counted: Mapping[str, Tally]) 
     """Counts that scores on the grid tell already: a threshold decides, and nothing weighs."""
     if roles.rule != "score>=t" or roles.weight or roles.review_share or roles.together:
         return {}
+    from evenhand.decisions.tallies.scores import decided_counts
+
     found = {}
     for need in needs:
         name = table_name(
@@ -128,7 +142,9 @@ def _decided(roles: Roles, needs: Iterable[Need], counted: Mapping[str, Tally]) 
     return found
 
 
-def _question(decisions: Decisions, need: Need, longest: float | None) -> Question | None:
+def _question(
+    decisions: Decisions, need: Need, longest: float | None, clustered: bool = False
+) -> Question | None:
     """What a need asks of the engine; None where the table has nothing of the kind."""
     attribute = need.attribute
     if need.kind == "pair_sums":
@@ -138,11 +154,14 @@ def _question(decisions: Decisions, need: Need, longest: float | None) -> Questi
         return _limited(pair_question(decisions, attribute), "cluster")
     assert attribute is not None
     if need.kind == "counts":
-        return _limited(
-            decisions.count_question(attribute, cluster=decisions.roles.rule is not None), "cluster"
-        )
+        ruled = decisions.roles.rule is not None
+        by = {"clustered": ruled} if clustered else {"cluster": ruled}
+        return _limited(decisions.count_question(attribute, **by), "cluster")
     if need.kind == "scores":
-        return _limited(score_question(decisions, attribute, need.column), "cluster")
+        from evenhand.decisions.tallies.scores import score_question
+
+        question = score_question(decisions, attribute, need.column, clustered=clustered)
+        return _limited(question, "cluster")
     if need.kind == "labels":
         return label_question(decisions, attribute, longest_seconds=longest)
     if need.kind == "items":

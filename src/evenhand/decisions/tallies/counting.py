@@ -6,19 +6,18 @@ has no array is held in rows, which are sorted by line and cell. Engines other t
 beyond [0, 1], clusters and thresholds by row go through `score_question` instead.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import prod
 from typing import Any
 
 import narwhals as nw
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
-from evenhand.decisions.read import Frame
+from evenhand.decisions.read import batches_come
 from evenhand.decisions.roles import Attribute
 from evenhand.decisions.table import Decisions
+from evenhand.decisions.tallies.coding import Coder
 from evenhand.decisions.tallies.grid import (
     ABOVE,
     AT,
@@ -30,13 +29,13 @@ from evenhand.decisions.tallies.grid import (
     UNCUT,
     cells_of_scores,
 )
-from evenhand.decisions.tallies.held import Coder, floats, key_columns, selected
+from evenhand.decisions.tallies.held import floats, key_columns, selected
+from evenhand.decisions.tallies.key_lines import KeyLines
 from evenhand.decisions.tally import Codes, Tally
 from evenhand.stats.estimate import FloatArray
-from evenhand.stats.weights import distinct
 
 # Rows of a batch: so few that its columns stay in the processor's cache.
-BATCH = 2**20
+BATCH = 2**18
 # So many lines have an array of all cells each, 1.3 MB for two sums; of more, rows are sorted.
 FEW_LINES = 64
 # So many cells of the middle have an array, half a gigabyte with two sums in each.
@@ -46,8 +45,6 @@ ROW_BITS = 24
 MOST_HELD = 2**ROW_BITS - BATCH
 # Lines of so many rows on average are sorted one by one.
 FEW_ROWS = 256
-# Combinations of keys that are looked up in an array.
-MOST_LISTED = 2**24
 # Scores at the threshold, and above it in its own cell, have places behind that cell, and cells of
 # higher scores come after them; rows without a score have the last place.
 UNSCORED, ROOM = CELLS + 2, CELLS + 3
@@ -67,8 +64,7 @@ def may_count(decisions: Decisions, columns: Sequence[str]) -> bool:
     plain = roles.threshold is None or isinstance(roles.threshold, int | float)
     # A row that weighs nothing counts for the area and for no threshold: engines part those.
     idle = roles.weight is not None and decisions.survey[f"min:{roles.weight}"] <= 0
-    batched = decisions.engine == "polars" and hasattr(pl.LazyFrame, "collect_batches")
-    if not batched or roles.together or not plain or idle:
+    if not batches_come(decisions.engine) or roles.together or not plain or idle:
         return False
     return all(
         decisions.is_probability(c) and not decisions.schema[c].is_integer() for c in columns
@@ -99,7 +95,7 @@ def count_scores(
         for attribute in attributes
         for column in columns
     }
-    for batch in _batches(decisions, selected(decisions, keys, columns, omega)):
+    for batch in decisions.batches(selected(decisions, keys, columns, omega), rows=BATCH):
         codes = {name: coders[name].codes(batch[f"key:{name}"]) for name in keys}
         weight = None if omega is None else floats(batch["omega"])
         for column in columns:
@@ -110,12 +106,6 @@ def count_scores(
                 line = counter.lines(codes, coders)
                 counter.add(_Held(line=line, place=cell, score=score, weight=weight), outer)
     return {place: counter.tally(decisions, coders) for place, counter in found.items()}
-
-
-def _batches(decisions: Decisions, frame: Frame) -> Iterator[pl.DataFrame]:
-    native: pl.LazyFrame = nw.to_native(frame)
-    with decisions.engine_errors():
-        yield from native.collect_batches(chunk_size=BATCH, maintain_order=True)
 
 
 def _cut(decisions: Decisions, column: str) -> float | None:
@@ -200,9 +190,7 @@ class _Counter:
         self.most_held = int(MOST_HELD * share)
         self.most_middle = int(MOST_MIDDLE * share) // BAND
         self.cut_cell = -2 if cut is None else int(unit_cells(np.array([cut]))[0])
-        self.keys: list[tuple[int, ...]] = []
-        self.sizes: list[int] = []
-        self.numbers = np.zeros(0, dtype=np.int32)
+        self.known = KeyLines()
         self.middle: list[Pairs] = []
         self.sums: list[Pairs] = []
         self.held: list[_Held] = []
@@ -211,8 +199,8 @@ class _Counter:
     def add(self, rows: _Held, outer: Codes) -> None:
         """Count a batch of rows, whose places are their cells; `outer` are not in the middle."""
         pairs = 1 if rows.weight is None else len(PAIRED)
-        if len(self.keys) > max(self.most_middle // pairs, FEW_LINES):
-            self._spill(np.arange(len(self.keys)))
+        if len(self.known) > max(self.most_middle // pairs, FEW_LINES):
+            self._spill(np.arange(len(self.known)))
             self._hold(self._placed(rows))
             return
         if not self.middle:
@@ -259,7 +247,7 @@ class _Counter:
 
     def _count_apart(self, rows: _Held, pairs: int) -> None:
         """Count rows by place: in arrays of all places where lines are few."""
-        if len(self.keys) > FEW_LINES:
+        if len(self.known) > FEW_LINES:
             self._spill_sums(np.arange(FEW_LINES))
             self._hold(rows)
             return
@@ -270,7 +258,7 @@ class _Counter:
     def _hold(self, rows: _Held) -> None:
         self.held.append(rows)
         if sum(each.place.size for each in self.held) > self.most_held:
-            self._fold(np.arange(len(self.keys)))
+            self._fold(np.arange(len(self.known)))
             self._settle()
 
     def lines(
@@ -279,45 +267,18 @@ class _Counter:
         """The line of each row; new combinations get the next numbers."""
         names = [f"group:{column}" for column in self.attribute.columns]
         names += ["stratum"] if "stratum" in codes else []
-        parts, sizes = [codes[name] for name in names], [len(coders[n].names) + 1 for n in names]
+        parts, sizes = [codes[name] for name in names], [len(coders[n].names) for n in names]
         truth = codes["truth"]
         if self.name is not None:
             states = [int(name == self.name) for name in coders["truth"].names]
             truth = np.array([*states, -1], dtype=np.int32)[truth]
-        parts.append(truth)
-        sizes.append(len(coders["truth"].names) + 1 if self.name is None else 3)
-        flat = np.zeros(len(truth), dtype=np.int64)
-        for part, size in zip(parts, sizes, strict=True):
-            flat *= size
-            flat += part
-            flat += 1
-        if prod(sizes) > MOST_LISTED:
-            cells, flat = distinct(flat)
-            known = {keys: line for line, keys in enumerate(self.keys)}
-            of_cells = np.stack(np.unravel_index(cells, sizes), axis=1) - 1
-            numbers = [known.setdefault(keys, len(known)) for keys in map(tuple, of_cells.tolist())]
-            self.keys = list(known)
-            return np.array(numbers, dtype=np.int32)[flat]
-        if sizes != self.sizes:
-            # A key has a value more than before: the same lines have other places.
-            self.sizes, self.numbers = sizes, np.full(prod(sizes), -1, dtype=np.int32)
-            held = np.array(self.keys, dtype=np.int64).reshape(-1, len(sizes)).T + 1
-            self.numbers[np.ravel_multi_index(tuple(held), sizes)] = np.arange(len(self.keys))
-        line = self.numbers[flat]
-        if line.min(initial=0) < 0:
-            unseen = np.zeros(prod(sizes), dtype=bool)
-            unseen[flat[line < 0]] = True
-            fresh = np.flatnonzero(unseen)
-            self.numbers[fresh] = len(self.keys) + np.arange(fresh.size)
-            places = np.stack(np.unravel_index(fresh, sizes), axis=1) - 1
-            self.keys += list(map(tuple, places.tolist()))
-            line = self.numbers[flat]
-        return line
+        sizes.append(len(coders["truth"].names) if self.name is None else 2)
+        return self.known.numbered([*parts, truth], sizes)
 
     def _spill(self, order: Codes) -> None:
         """Make parts of what the arrays hold, lines numbered in this order, and forget them."""
         if self.middle:
-            used = [array[: len(self.keys) * BAND] for array in self.middle]
+            used = [array[: len(self.known) * BAND] for array in self.middle]
             used[0][::BAND] = 0.0
             places = np.arange(2 * BAND, 3 * BAND)
             if self.cut is not None:
@@ -367,7 +328,7 @@ class _Counter:
         """The keys of every line."""
         columns = [f"group:{c}" for c in self.attribute.columns]
         columns += ["stratum"] if "stratum" in coders else []
-        lines = np.array(self.keys, dtype=np.int64).reshape(-1, len(columns) + 1)
+        lines = np.array(self.known.keys, dtype=np.int64).reshape(-1, len(columns) + 1)
         labels, codes = {}, {}
         for i, column in enumerate(columns):
             name = "stratum" if column == "stratum" else f"group{i}"

@@ -194,7 +194,7 @@ class ScoreEntries:
     """The cells of scored rows, one entry for each, with the mean of their scores.
 
     `cell` is the number of the cell, or the score itself where scores are whole numbers; rows
-    whose cell is unknown are left out. `line` numbers (stratum, group).
+    whose cell is unknown are left out. The mean is that over all clusters, where there are any.
     """
 
     tally: Tally
@@ -204,8 +204,11 @@ class ScoreEntries:
     exact: bool
 
     @classmethod
-    def of(cls, tally: Tally) -> "ScoreEntries":
-        """The entries of a tally of scores by group, cell and the like."""
+    def of(cls, tally: Tally, whole: Tally | None = None) -> "ScoreEntries":
+        """The entries of a tally of scores by group, cell and the like.
+
+        Of some clusters alone, `whole` is the tally of all, without the key of clusters.
+        """
         key = VALUE if VALUE in tally.labels else CELL
         known = tally.codes[key] >= 0
         there = tally if known.all() else tally.take(known)
@@ -214,8 +217,13 @@ class ScoreEntries:
         if key == VALUE:
             score = cell.astype(np.float64)
         else:
+            every = there
+            if "cluster" in there.labels:
+                every = there.without("cluster") if whole is None else whole
             with np.errstate(all="ignore"):
-                score = there.sums["s"] / there.sums["n"]
+                score = every.sums["s"] / every.sums["n"]
+            if every is not there:
+                score = score[places_among(there, every)]
         return cls(tally=there, cell=cell, side=side, score=score, exact=key == VALUE)
 
     def take(self, which: NDArray[np.bool_]) -> "ScoreEntries":
@@ -229,6 +237,31 @@ class ScoreEntries:
             score=self.score[which],
             exact=self.exact,
         )
+
+
+def places_among(part: Tally, whole: Tally) -> Codes:
+    """Where the cells of a tally lie in another that has fewer keys, all of them its own too.
+
+    Examples:
+        >>> whole = Tally.of({"cell": [7, 3]}, {"n": [2, 4]})
+        >>> part = Tally.of({"cell": [3, 7, 3], "cluster": ["a", "a", "b"]}, {"n": [1, 2, 3]})
+        >>> places_among(part, whole).tolist()
+        [1, 0, 1]
+    """
+    sizes = [len(labels) + 1 for labels in whole.labels.values()]
+
+    def flat(tally: Tally) -> Codes:
+        key = np.zeros(len(tally), dtype=np.int64)
+        for name, size in zip(whole.labels, sizes):
+            key = key * size + tally.codes[name] + 1
+        return key
+
+    for name, labels in whole.labels.items():
+        part = part if part.labels[name] == labels else part.relabel(name, labels)
+    keys, wanted = flat(whole), flat(part)
+    order = np.argsort(keys, kind="stable")
+    at = np.searchsorted(keys[order], wanted)
+    return np.asarray(order[np.minimum(at, max(order.size - 1, 0))] if order.size else at)
 
 
 @lru_cache(maxsize=4)

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.decisions.roles import Attribute
+from evenhand.decisions.roles import Attribute, Roles
 from evenhand.decisions.table import Decisions
+from evenhand.decisions.tallies.by_cluster import DistantClusters
 from evenhand.decisions.tallies.grid import (
     AT,
     CELL,
@@ -25,13 +26,20 @@ from evenhand.decisions.tallies.grid import (
     by_block,
     in_line,
 )
-from evenhand.decisions.tallies.near import LocalSums
-from evenhand.decisions.tallies.scores import stored_scores, truth_states
+from evenhand.decisions.tallies.near import LocalPairs, LocalSums
+from evenhand.decisions.tallies.scores import (
+    as_gridded,
+    clustered_rows,
+    score_question,
+    stored_scores,
+    truth_states,
+)
 from evenhand.decisions.tallies.thresholds import BINS, Margins, closer_look
 from evenhand.decisions.tally import Tally
 from evenhand.stats.estimate import FloatArray
 from evenhand.stats.thresholds.histogram import ScoreHistogram
 from evenhand.stats.thresholds.local import LocalMoments, sum_up
+from evenhand.stats.weights import distinct
 
 Places = NDArray[np.int64]
 
@@ -66,11 +74,13 @@ def grid_margins(
     """The histogram of distances from the threshold that `margins` takes from rows."""
     tally = stored_scores(decisions, attribute, str(decisions.roles.score))
     parts = by_block(tally)
-    found = _together([_distances(decisions, part, positive, scores) for part in parts], tally)
+    found = _together(
+        [_distances(decisions.roles, part, positive, scores) for part in parts], tally
+    )
     x = found.x
     low, high = (float(x.min()), float(x.max())) if x.size else (0.0, 0.0)
     edges = (low, high) if scores else (min(low, 0.0), max(high, 0.0))
-    summary = in_line([part.without(CELL, VALUE, "cut", "cluster") for part in parts])
+    summary = in_line([part.without(CELL, VALUE, "cut", "cluster", "clustered") for part in parts])
     whole = float(summary.sums["n"][summary.codes["group"] >= 0].sum())
 
     def binned(ends: tuple[float, float], bins: int, clipped: bool) -> Margins:
@@ -79,17 +89,23 @@ def grid_margins(
     return closer_look(binned, edges, scores=scores, bins=BINS)
 
 
-def _distances(decisions: Decisions, tally: Tally, positive: str, scores: bool) -> Distances:
-    """The entries of a tally that have a group, a truth and, unless scores do, a threshold."""
-    entries = ScoreEntries.of(tally)
+def _distances(
+    roles: Roles, tally: Tally, positive: str, scores: bool, whole: Tally | None = None
+) -> Distances:
+    """The entries of a tally that have a group, a truth and, unless scores do, a threshold.
+
+    Of some clusters alone, `whole` is the tally of all.
+    """
+    entries = ScoreEntries.of(tally, whole)
     truth = truth_states(entries.tally, positive)
-    use = (entries.tally.codes["group"] >= 0) & (truth >= 0)
-    clustered = decisions.roles.cluster is not None
-    if clustered:
-        use &= entries.tally.codes["cluster"] >= 0
+    codes = entries.tally.codes
+    use = (codes["group"] >= 0) & (truth >= 0)
+    if roles.cluster is not None:
+        use &= codes.get("cluster", codes.get("clustered", codes["group"])) >= 0
+    clustered = roles.cluster is not None and "cluster" in codes
     if not scores:
         use &= entries.side != UNCUT
-    entries, given = entries.take(use), decisions.roles.threshold
+    entries, given = entries.take(use), roles.threshold
     tally, truth = entries.tally, truth if use.all() else truth[use]
     cut = np.broadcast_to(float(given) if isinstance(given, int | float) else 0.0, len(tally))
     if "cut" in tally.labels:
@@ -234,6 +250,53 @@ def distance_sums(margins: Margins, strata: Sequence[int], bandwidths: FloatArra
     return _spread_out(found, len(strata), size)
 
 
+def distant_pairs(
+    decisions: Decisions,
+    attribute: Attribute,
+    *,
+    positive: str,
+    strata: Sequence[int],
+    bandwidths: FloatArray,
+) -> DistantClusters | None:
+    """The clusters behind `distance_sums`, where they stay in Spark."""
+    score = str(decisions.roles.score)
+    tally = stored_scores(decisions, attribute, score)
+    if decisions.roles.cluster is None or "clustered" not in tally.labels:
+        return None
+    rows = decisions._on_engine
+    part = DistancePart(
+        roles=decisions.roles,
+        whole=clustered_rows(tally),
+        positive=positive,
+        strata=tuple(strata),
+        widths=bandwidths.reshape(len(strata), len(tally.labels["group"])),
+    )
+    question = score_question(rows, attribute, score)
+    return DistantClusters(decisions=rows, question=question, first=part)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DistancePart:
+    """A function that makes of a tally of scores by some clusters their sums of the local fit.
+
+    `whole` is the tally of all clusters, `widths` the bandwidths by stratum and group.
+    """
+
+    roles: Roles
+    whole: Tally
+    positive: str
+    strata: tuple[int, ...]
+    widths: FloatArray
+
+    def __call__(self, part: Tally) -> LocalPairs:
+        """The sums by cell and cluster."""
+        tally = as_gridded(part, self.whole)
+        held = _distances(self.roles, tally, self.positive, False, self.whole)
+        found = _block_sums(held, slice(0, held.x.size), self.strata, self.widths, 0).pairs
+        assert found is not None
+        return found
+
+
 def _spread_out(found: Mapping[tuple[int, int], LocalSums], strata: int, size: int) -> LocalSums:
     """The sums of all blocks of groups as those of the whole."""
 
@@ -278,19 +341,13 @@ def _block_sums(
     window = np.column_stack([total(weight), total(weight * truth), total(squares)])
     if held.cluster is None:
         return LocalSums(moments=moments, window=window)
-    pairs, where = np.unique(
-        np.column_stack([cell, held.cluster[place]]), axis=0, return_inverse=True
-    )
-    which = where.reshape(-1).astype(np.intp)
+    width = int(held.cluster.max(initial=0)) + 1
+    pairs, which = distinct(cell * width + held.cluster[place])
     by_pair = sum_up(u, truth, weight, squares, which, len(pairs), rows=held.n[place])
-    return LocalSums(
-        moments=moments,
-        window=window,
-        cluster_weight=by_pair.weight,
-        cluster_outcome=by_pair.outcome,
-        cluster_cell=pairs[:, 0].astype(np.intp),
-        cluster=pairs[:, 1].astype(np.intp),
+    found = LocalPairs(
+        weight=by_pair.weight, outcome=by_pair.outcome, cell=pairs // width, cluster=pairs % width
     )
+    return LocalSums(moments=moments, window=window, pairs=found)
 
 
 def distance_values(margins: Margins, cells: Sequence[tuple[int, int]]) -> list[ScoreHistogram]:

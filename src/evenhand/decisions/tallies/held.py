@@ -16,98 +16,17 @@ import polars as pl
 from numpy.typing import NDArray
 
 from evenhand.decisions.cuts import as_number
-from evenhand.decisions.labels import label, ordered
 from evenhand.decisions.read import Frame
 from evenhand.decisions.roles import Attribute
 from evenhand.decisions.table import Decisions
+from evenhand.decisions.tallies.coding import Coder
 from evenhand.decisions.tally import Codes, Tally
 from evenhand.stats.auc import row_placements, rows_by_cell, sorted_placements
 from evenhand.stats.estimate import FloatArray
 from evenhand.stats.weights import distinct
 
-# Whole numbers up to this are looked up in a table; what it does not know is below any code.
-MOST_TABLED, UNKNOWN = 2**20, -2
-
-
-@dataclass(slots=True)
-class Coder:
-    """Numbers for the values of a key column, the same in every batch; -1 where one is missing."""
-
-    names: list[str] = field(default_factory=list)
-    places: dict[str, int] = field(default_factory=dict)
-    known: dict[Any, int] = field(default_factory=dict)
-    numbers: dict[int, int] = field(default_factory=dict)
-    table: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
-
-    def codes(self, column: pl.Series) -> NDArray[np.int32]:
-        """The number of each value of a batch."""
-        if column.dtype == pl.String:
-            column = column.cast(pl.Categorical)
-        kind = column.dtype
-        if kind in (pl.Categorical, pl.Enum):
-            return self._looked_up(column, column.to_physical())
-        if kind.is_integer() or kind == pl.Boolean:
-            return self._looked_up(column, column.cast(pl.Int64))
-        distinct = column.unique()
-        moved = [self._place(value) for value in distinct.to_list()]
-        if all(place < 0 for place in moved):
-            return np.full(len(column), -1, dtype=np.int32)
-        found = column.replace_strict(distinct, moved, return_dtype=pl.Int32)
-        return np.asarray(found.to_numpy(), dtype=np.int32)
-
-    def _looked_up(self, column: pl.Series, numbers: pl.Series) -> NDArray[np.int32]:
-        """Codes of a column whose values stand for themselves as whole numbers."""
-        low, high = (int(end or 0) for end in (numbers.min(), numbers.max()))  # type: ignore[arg-type]
-        holes = bool(numbers.null_count())
-        if holes:
-            numbers = numbers.cast(pl.Int64).fill_null(high + 1)
-        flat = numbers.to_numpy()
-        if not holes and low >= 0 and high < self.table.size:
-            # Most batches hold nothing new: a look into the table of what is known says so.
-            found: NDArray[np.int32] = self.table[flat]
-            if found.min(initial=0) > UNKNOWN:
-                return found
-        if high - low > max(4 * len(column), 2**16):
-            unique, rows, where = np.unique(flat, return_index=True, return_inverse=True)
-            where, places = where.reshape(-1), np.arange(unique.size)
-        else:
-            where = flat - flat.dtype.type(low)
-            places = np.flatnonzero(np.bincount(where))
-            unique, rows = places + low, None
-        table = np.full(int(places.max(initial=0)) + 1, -1, dtype=np.int32)
-        for place, number in zip(places.tolist(), unique.tolist(), strict=True):
-            if holes and number > high:
-                continue
-            if number not in self.numbers:
-                if rows is None:
-                    # Some row of each number, found for all of them at once.
-                    rows = np.zeros(table.size, dtype=np.int64)
-                    rows[where] = np.arange(len(column))
-                self.numbers[number] = self._place(column[int(rows[place])])
-            table[place] = self.numbers[number]
-        if low >= 0 and max(self.numbers, default=0) < MOST_TABLED:
-            self.table = np.full(max(self.numbers, default=0) + 1, UNKNOWN, dtype=np.int32)
-            self.table[list(self.numbers)] = list(self.numbers.values())
-        return table[where]
-
-    def _place(self, value: Any) -> int:
-        kind = (type(value), value)
-        if kind not in self.known:
-            name = label(value)
-            if name is None:
-                self.known[kind] = -1
-            else:
-                self.known[kind] = self.places.setdefault(name, len(self.names))
-                if self.known[kind] == len(self.names):
-                    self.names.append(name)
-        return self.known[kind]
-
-    def settled(self, codes: NDArray[Any]) -> tuple[tuple[str, ...], Codes]:
-        """Labels in their order, and codes as places among them."""
-        labels = ordered(self.names)
-        place = {name: i for i, name in enumerate(labels)}
-        moved = np.array([*(place[name] for name in self.names), -1], dtype=np.int64)
-        return tuple(labels), np.asarray(moved[codes])
+# Rows that are read at a time, and that are counted at a time.
+BATCH, PART = 2**18, 2**16
 
 
 def key_columns(decisions: Decisions) -> dict[str, nw.Expr]:
@@ -156,7 +75,10 @@ class HeldScores:
     ) -> Tally:
         """A histogram of scores, as `tallies.scores.score_bins` defines it."""
         rows = self._rows(attribute, score, name, within)
-        place = np.minimum(np.floor(rows.score * bins), bins - 1).astype(np.int64)
+        plain = rows.omega is None and rows.cluster is None
+        if plain and 2 * rows.lines * bins <= rows.score.size:
+            return rows.counted(bins)
+        place = _bins(rows.score, bins).astype(np.int64)
         sums: dict[str, FloatArray | None] = {"n": None, "s": rows.score}
         if rows.omega is not None:
             w = rows.omega
@@ -214,9 +136,8 @@ class HeldScores:
             flat = np.zeros(len(self.keys["truth"][1]), dtype=np.int64)
             for key, size in zip(keys.values(), sizes, strict=True):
                 flat = flat * size + self.keys[key][1] + 1
-            lines = np.arange(prod(sizes))
-            if prod(sizes) > 4 * max(len(flat), 2**14):
-                lines, flat = distinct(flat)
+            many_more = prod(sizes) > 4 * max(len(flat), 2**14)
+            lines, flat = distinct(flat) if many_more else (np.arange(prod(sizes)), flat)
             self.lines.clear()
             self.lines[asked] = _Lines(
                 labels={name: self.keys[key][0] for name, key in keys.items()},
@@ -261,18 +182,19 @@ class _Rows:
 
     def tally(self, sums: Mapping[str, FloatArray]) -> Tally:
         """Sums by cell as a tally, cells without a row left out."""
-        there = np.flatnonzero(sums["n"] > 0)
-        return Tally(
-            labels={**self.labels, "y": ("0", "1")},
-            codes={
-                **{
-                    key: each[there // 2]
-                    for key, each in zip(self.labels, self.places, strict=True)
-                },
-                "y": there % 2,
-            },
-            sums={name: values[there] for name, values in sums.items()},
-        )
+        return self._tally_of(sums, np.arange(2 * self.lines), [])
+
+    def counted(self, bins: int) -> Tally:
+        """Rows and the sum of their scores by cell and bin, a part at a time near the processor."""
+        size = 2 * self.lines * bins
+        found = {name: np.zeros(size) for name in ("n", "s")}
+        step = max(PART, size)
+        for start in range(0, self.score.size, step):
+            score = self.score[start : start + step]
+            flat = self.cell[start : start + step] * bins + _bins(score, bins)
+            found["n"] += np.bincount(flat, minlength=size)
+            found["s"] += np.bincount(flat, score, minlength=size)
+        return self._tally_of(found, np.arange(size), [("bin", tuple(map(str, range(bins))), bins)])
 
     def summed(
         self, sums: Mapping[str, FloatArray | None], *, bins: Codes | None = None, many: int = 1
@@ -287,13 +209,21 @@ class _Rows:
             flat = flat * len(names) + codes
             more.append(("cluster", names, len(names)))
         size = 2 * self.lines * prod(length for _, _, length in more)
-        cells = np.arange(size)
-        if size > 4 * max(len(flat), 2**14):
-            cells, flat = distinct(flat)
+        many_more = size > 4 * max(len(flat), 2**14)
+        cells, flat = distinct(flat) if many_more else (np.arange(size), flat)
         found = {
             name: np.bincount(flat.reshape(-1), values, minlength=len(cells)).astype(np.float64)
             for name, values in sums.items()
         }
+        return self._tally_of(found, cells, more)
+
+    def _tally_of(
+        self,
+        found: Mapping[str, FloatArray],
+        cells: Codes,
+        more: Sequence[tuple[str, tuple[str, ...], int]],
+    ) -> Tally:
+        """Sums by cell and further keys, each with its labels and how many, as a tally."""
         there = np.flatnonzero(found["n"] > 0)
         left = cells[there]
         keys: dict[str, Codes] = {}
@@ -312,34 +242,40 @@ class _Rows:
         )
 
 
+def _bins(score: FloatArray, bins: int) -> NDArray[np.int32]:
+    """The bin of each probability, the last one with its upper end."""
+    return np.minimum((score * bins).astype(np.int32), np.int32(bins - 1))
+
+
 def hold_scores(decisions: Decisions, columns: Sequence[str], omega: nw.Expr | None) -> HeldScores:
     """Every row of these score columns, read once."""
     keys = key_columns(decisions)
     coders = {name: Coder() for name in keys}
-    batch = decisions.read_whole(selected(decisions, keys, columns, omega))
-    settled = {
-        name: coders[name].settled(coders[name].codes(batch[f"key:{name}"])) for name in keys
-    }
+    codes = {name: [np.zeros(0, dtype=np.int32)] for name in keys}
+    numbers = [f"score:{column}" for column in columns] + ([] if omega is None else ["omega"])
+    held = {name: [pl.Series(dtype=pl.Float64)] for name in numbers}
+    for batch in decisions.batches(selected(decisions, keys, columns, omega), rows=BATCH):
+        for name, coder in coders.items():
+            codes[name].append(coder.codes(batch[f"key:{name}"]))
+        for name, parts in held.items():
+            parts.append(batch[name].cast(pl.Float64))
+    series = {name: pl.concat(parts, rechunk=False) for name, parts in held.items()}
     return HeldScores(
-        keys=settled,
-        scores={column: batch[f"score:{column}"] for column in columns},
-        omega=None if omega is None else floats(batch["omega"]),
+        keys={name: coders[name].settled(np.concatenate(codes[name])) for name in keys},
+        scores={column: series[f"score:{column}"] for column in columns},
+        omega=None if omega is None else floats(series["omega"]),
     )
 
 
 def selected(
     decisions: Decisions, keys: Mapping[str, nw.Expr], columns: Sequence[str], omega: nw.Expr | None
 ) -> Frame:
-    frame = decisions.frame.select(
+    """The keys, scores and weights of every row."""
+    return decisions.at_hand.select(
         *(e.alias(f"key:{name}") for name, e in keys.items()),
         *(as_number(decisions.schema, c).alias(f"score:{c}") for c in columns),
         *([] if omega is None else [omega.alias("omega")]),
     )
-    if decisions.engine != "polars":
-        return frame
-    native: pl.LazyFrame = nw.to_native(frame)
-    texts = [name for name, kind in native.collect_schema().items() if kind == pl.String]
-    return nw.from_native(native.with_columns(pl.col(texts).cast(pl.Categorical)))
 
 
 def floats(column: pl.Series) -> FloatArray:

@@ -1,7 +1,7 @@
 """Sums of the local fit around a threshold, taken from the rows on the engine."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals as nw
@@ -9,28 +9,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.decisions.labels import label
+from evenhand.decisions.question import Question
 from evenhand.decisions.read import Frame
 from evenhand.decisions.roles import Attribute
 from evenhand.decisions.table import Decisions
+from evenhand.decisions.tallies.by_cluster import CLUSTER, DistantClusters, stay_in_spark
 from evenhand.decisions.tallies.thresholds import Margins, margin_frame
+from evenhand.decisions.tally import Tally
 from evenhand.stats.estimate import FloatArray
 from evenhand.stats.thresholds.histogram import ScoreHistogram
 from evenhand.stats.thresholds.local import LocalMoments
+from evenhand.stats.weights import add_up, distinct
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalPairs:
+    """Sums of the local fit by (cell, cluster): Σwuᵏ and Σwyuᵏ, one row for each that occurs."""
+
+    weight: FloatArray
+    outcome: FloatArray
+    cell: NDArray[np.int64]
+    cluster: NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalSums:
     """Sums of the local fit by cell, and the same by (cell, cluster) where there are clusters.
 
-    `window` holds by cell: Σω, Σωy and Σω² inside the bandwidth, every row alike.
+    `window` holds by cell: Σω, Σωy and Σω² inside the bandwidth, every row alike. Clusters that
+    stay in Spark are `distant`, where functions take their `LocalPairs`.
     """
 
     moments: LocalMoments
     window: FloatArray
-    cluster_weight: FloatArray | None = None
-    cluster_outcome: FloatArray | None = None
-    cluster_cell: NDArray[np.intp] | None = None
-    cluster: NDArray[np.intp] | None = None
+    pairs: LocalPairs | None = None
+    distant: DistantClusters | None = None
 
 
 def local_sums(
@@ -46,9 +59,12 @@ def local_sums(
     Rows go by their truth, so 14 sums of powers give all 25 moments.
     """
     keys = list(cells[0])
+    places = CellPlaces(
+        keys=tuple(keys), place={tuple(label(c[k]) for k in keys): i for i, c in enumerate(cells)}
+    )
     wanted = np.flatnonzero(np.isfinite(bandwidths))
     if not wanted.size:
-        return _collected({}, cells, keys, weighted=False)
+        return places.none()
     widest = float(bandwidths[wanted].max())
     frame, _ = margin_frame(decisions, attribute, positive, near=widest)
     near = frame.filter(~nw.col("x").is_null() & ~nw.col("y").is_null())
@@ -63,15 +79,21 @@ def local_sums(
         scaled = scaled.filter(nw.col("u").abs() < 1)
     weighted = bool(decisions.roles.weight or decisions.roles.review_share)
     sums = _powers(scaled, weighted)
-    by = [*keys, "y", *(["cluster"] if decisions.roles.cluster else [])]
     names = ["below", *(f"w{k}" for k in range(5)), *(f"v{k}" for k in range(9))]
     names += ["omega", "omega2"] if weighted else []
-    columns = decisions.collect(
-        sums.select(*by, *names)
-        .group_by(*by)
-        .agg(nw.len().alias("n"), *(nw.col(name).sum() for name in names))
-    )
-    return _collected(columns, cells, keys, weighted=weighted)
+
+    def ask(*more: str) -> Question:
+        by = {key: nw.col(key) for key in (*keys, "y", *more)}
+        return decisions.question(by, {name: nw.col(name) for name in names}, frame=sums)
+
+    if not decisions.roles.cluster:
+        return places.sums(decisions.answer([ask()])[0])
+    by_cluster = ask(CLUSTER)
+    if not stay_in_spark(decisions, by_cluster):
+        tally = decisions.answer([by_cluster])[0]
+        return replace(places.sums(tally), pairs=places.pairs(tally))
+    distant = DistantClusters(decisions=decisions, question=by_cluster, first=places.pairs)
+    return replace(places.sums(decisions.answer([ask()])[0]), distant=distant)
 
 
 def cell_condition(cell: Mapping[str, Any]) -> nw.Expr:
@@ -111,60 +133,74 @@ def _powers(frame: Frame, weighted: bool) -> Frame:
     return staged.with_columns(*((nw.col("v0") * powers[k]).alias(f"v{k}") for k in range(1, 9)))
 
 
-def _collected(
-    columns: Mapping[str, list[Any]],
-    cells: Sequence[Mapping[str, Any]],
-    keys: list[str],
-    *,
-    weighted: bool,
-) -> LocalSums:
-    place = {tuple(label(cell[k]) for k in keys): i for i, cell in enumerate(cells)}
-    raw = list(zip(*(columns[k] for k in keys))) if columns else []
-    cell = np.array([place.get(tuple(map(label, row)), -1) for row in raw], dtype=np.intp)
-    use = cell >= 0
-    cell = cell[use]
-    truth = np.array(columns.get("y", []), dtype=float)[use]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellPlaces:
+    """Where the sums of a tally go: the place of a cell by the labels of its keys."""
 
-    def column(name: str) -> FloatArray:
-        return np.array(columns.get(name, []), dtype=float)[use]
+    keys: tuple[str, ...]
+    place: Mapping[tuple[str | None, ...], int]
 
-    def total(name: str, only: FloatArray | None = None) -> FloatArray:
-        values = column(name) if only is None else column(name) * only
-        return np.bincount(cell, values, minlength=len(cells)).astype(float)
+    def none(self) -> LocalSums:
+        """The sums of no rows."""
+        many = len(self.place)
+        shapes = {"weight": 5, "outcome": 3, "squared": 9, "squared_outcome": 7}
+        powers = {name: np.zeros((many, size)) for name, size in shapes.items()}
+        moments = LocalMoments(n=np.zeros(many), n_below=np.zeros(many), **powers)
+        return LocalSums(moments=moments, window=np.zeros((many, 3)))
 
-    def stacked(letter: str, highest: int, only: FloatArray | None = None) -> FloatArray:
-        return np.column_stack([total(f"{letter}{k}", only) for k in range(highest + 1)])
+    def sums(self, tally: Tally) -> LocalSums:
+        """The sums by cell of a tally by key and truth."""
+        cell, use, truth = self._rows(tally)
+        yes = {"": np.ones(truth.size), "y": truth}
 
-    moments = LocalMoments(
-        n=total("n"),
-        n_below=total("below"),
-        weight=stacked("w", 4),
-        outcome=stacked("w", 2, truth),
-        squared=stacked("v", 8),
-        squared_outcome=stacked("v", 6, truth),
-    )
-    one, two = ("omega", "omega2") if weighted else ("n", "n")
-    window = np.column_stack([total(one), total(one, truth), total(two)])
-    if "cluster" not in columns:
+        def total(name: str, only: str = "") -> FloatArray:
+            return add_up(tally.sums[name][use] * yes[only], cell, len(self.place))
+
+        def stacked(letter: str, highest: int, only: str = "") -> FloatArray:
+            return np.column_stack([total(f"{letter}{k}", only) for k in range(highest + 1)])
+
+        moments = LocalMoments(
+            n=total("n"),
+            n_below=total("below"),
+            weight=stacked("w", 4),
+            outcome=stacked("w", 2, "y"),
+            squared=stacked("v", 8),
+            squared_outcome=stacked("v", 6, "y"),
+        )
+        one, two = ("omega", "omega2") if "omega" in tally.sums else ("n", "n")
+        window = np.column_stack([total(one), total(one, "y"), total(two)])
         return LocalSums(moments=moments, window=window)
-    names = [label(value) for value, kept in zip(columns["cluster"], use) if kept]
-    _, cluster = np.unique(np.array(names, dtype=str), return_inverse=True)
-    pairs, where = np.unique(np.column_stack([cell, cluster]), axis=0, return_inverse=True)
 
-    def by_pair(highest: int, only: FloatArray) -> FloatArray:
-        powers = [column(f"w{k}") * only for k in range(highest + 1)]
-        return np.column_stack(
-            [np.bincount(where.reshape(-1), p, minlength=len(pairs)) for p in powers]
+    def pairs(self, tally: Tally) -> LocalPairs:
+        """The sums by cell and cluster of a tally by key, truth and cluster."""
+        cell, use, truth = self._rows(tally)
+        cluster = tally.codes[CLUSTER][use]
+        width = int(cluster.max(initial=0)) + 1
+        pairs, where = distinct(cell * width + cluster)
+
+        def stacked(highest: int, only: FloatArray) -> FloatArray:
+            powers = [tally.sums[f"w{k}"][use] * only for k in range(highest + 1)]
+            return np.column_stack([add_up(each, where, len(pairs)) for each in powers])
+
+        return LocalPairs(
+            weight=stacked(4, np.ones(truth.size)),
+            outcome=stacked(2, truth),
+            cell=pairs // width,
+            cluster=pairs % width,
         )
 
-    return LocalSums(
-        moments=moments,
-        window=window,
-        cluster_weight=by_pair(4, np.ones(len(cell))),
-        cluster_outcome=by_pair(2, truth),
-        cluster_cell=pairs[:, 0].astype(np.intp),
-        cluster=pairs[:, 1].astype(np.intp),
-    )
+    def _rows(self, tally: Tally) -> tuple[NDArray[np.int64], NDArray[np.intp], FloatArray]:
+        """The cells of the rows that have one, which these are, and their truth."""
+        sizes = [len(tally.labels[key]) + 1 for key in self.keys]
+        flat = np.ravel_multi_index([tally.codes[key] + 1 for key in self.keys], sizes)
+        there, which = distinct(flat)
+        names = [(None, *tally.labels[key]) for key in self.keys]
+        raw = zip(*(np.unravel_index(there, sizes)))
+        found = [self.place.get(tuple(n[i] for n, i in zip(names, row)), -1) for row in raw]
+        cell = np.array(found, dtype=np.int64)[which] if found else which
+        use = np.flatnonzero(cell >= 0)
+        truth = np.array([*tally.labels["y"], "nan"], dtype=np.float64)[tally.codes["y"][use]]
+        return cell[use], use, truth
 
 
 def score_values(

@@ -10,9 +10,10 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.decisions.read import Frame, unreadable
+from evenhand.decisions.read import Frame, batches_come, unreadable
 from evenhand.decisions.roles import OWN_SCORE, Attribute
 from evenhand.decisions.table import Decisions
+from evenhand.decisions.tallies.coding import RowLines
 from evenhand.decisions.tallies.sampled_norms import (
     Ranks,
     is_sampled,
@@ -35,21 +36,18 @@ from evenhand.stats.ranks import (
 
 # Numbers held at once. A row of two takes 45 bytes while it is ranked: 20M rows, 0.9 GB.
 MOST_NUMBERS = 40_000_000
-# With 500 cells one seed in seven tells all of them apart; with 1,000, one in two thousand.
-SEEDS, BITS = 200, 16
-FEWEST_ROWS_IN_A_PART = 2**14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldColumns:
-    """The rows of a table in parts: 16 bits that tell the cell of each, and the number columns.
+    """The rows of a table in parts: the line of each, and the number columns.
 
-    `cells` holds the value of every key by cell, `bits` the 16 bits of every cell.
+    `cells` holds the value of every key by line, `counts` how many rows each has.
     """
 
     cells: Mapping[str, Sequence[Any]]
-    bits: NDArray[np.uint16]
-    rows: Sequence[NDArray[np.uint16]]
+    counts: NDArray[np.int64]
+    lines: Sequence[NDArray[np.uint16]]
     numbers: Mapping[str, Sequence[FloatArray]]
 
     def rank_moments(
@@ -66,23 +64,23 @@ class HeldColumns:
             return None
         place = {key: {value: i for i, value in enumerate(told)} for key, told in values.items()}
         codes = [[place[key][value] for value in self.cells[key]] for key in keys]
-        cell_of = np.zeros(2**BITS, dtype=np.uint8 if cells <= 2**8 else np.uint16)
-        cell_of[self.bits] = np.ravel_multi_index(codes, sizes)
+        small = np.uint8 if cells <= 2**8 else np.uint16
+        cell_of = np.asarray(np.ravel_multi_index(codes, sizes)).astype(small)
         columns = [self.numbers[name] for name in (score, *norms.values())]
 
         def part(chunk: int, start: int) -> Part:
-            rows = slice(start, min(start + size, len(self.rows[chunk])))
+            rows = slice(start, min(start + size, len(self.lines[chunk])))
             held = [column[chunk][rows] for column in columns]
             return Part(
                 rows=rows.stop - start,
-                read=lambda: (cell_of.take(self.rows[chunk][rows], mode="clip"), held),
+                read=lambda: (cell_of.take(self.lines[chunk][rows], mode="clip"), held),
             )
 
         size = max(CHUNK, CHUNK_BY_CELL * cells)
         parts = [
             part(chunk, start)
-            for chunk, rows in enumerate(self.rows)
-            for start in range(0, len(rows), size)
+            for chunk, lines in enumerate(self.lines)
+            for start in range(0, len(lines), size)
         ]
         sums = moments_of_parts(parts, list(norms), cells=cells)
         there = np.flatnonzero(sums["n"] > 0)
@@ -94,97 +92,46 @@ class HeldColumns:
 
 
 def hold_columns(
-    frame: Frame,
-    *,
-    source: str,
-    keys: Mapping[str, nw.Expr],
-    cells: Mapping[str, Sequence[Any]],
-    numbers: Mapping[str, nw.Expr],
+    decisions: Decisions, *, keys: Mapping[str, nw.Expr], numbers: Mapping[str, nw.Expr]
 ) -> HeldColumns | None:
-    """The columns of a Polars table, read once; `cells` holds the value of each key by cell.
+    """The columns of a table that comes in batches, read once.
 
-    None where a number is missing or not finite, and where the keys are of a kind, or so many,
-    that 16 bits do not tell the cells apart: the engine's own ways serve those.
+    None where a number is missing or not finite, and where there are more of them, or more
+    combinations of keys, than are held: the engine's own ways serve those.
     """
-    import polars as pl
-
-    native: pl.LazyFrame = nw.to_native(
-        frame.select(
-            *(expression.alias(f"key:{name}") for name, expression in keys.items()),
-            *(expression.alias(f"number:{name}") for name, expression in numbers.items()),
-        )
+    known, counts = RowLines(), np.zeros(0, dtype=np.int64)
+    lines: list[NDArray[np.uint16]] = []
+    held: dict[str, list[FloatArray]] = {name: [] for name in numbers}
+    frame = decisions.frame.select(
+        *(expression.alias(f"key:{name}") for name, expression in keys.items()),
+        *(expression.alias(f"number:{name}") for name, expression in numbers.items()),
     )
-    marks = [f"number:{name}" for name in numbers]
-    try:
-        kinds = native.collect_schema()
-        if not all(_plain(kinds[f"key:{name}"]) for name in keys):
+    # Batches as they come: larger ones would be put together from them.
+    for batch in decisions.batches(frame, rows=None):
+        for name, parts in held.items():
+            column = batch[f"number:{name}"]
+            if column.null_count() or not _all_finite(column.to_numpy()):
+                return None
+            parts.append(column.to_numpy())
+        line = known.numbered(batch, [f"key:{name}" for name in keys])
+        lines.append(line.astype(np.uint16))
+        more = np.bincount(line, minlength=len(known))
+        more[: counts.size] += counts
+        counts = more
+        if len(known) > MOST_CELLS or counts.sum() * len(numbers) > MOST_NUMBERS:
             return None
-        known = pl.DataFrame(
-            {f"key:{k}": pl.Series(cells[k], dtype=kinds[f"key:{k}"]) for k in keys}
-        )
-        found = _told_apart(known)
-        if found is None:
-            return None
-        seed, bits = found
-        table = native.select(_low_bits(known.columns, seed), *marks).collect(engine="streaming")
-    except Exception as error:
-        raise unreadable(source, "a table", error) from error
-    if not _whole(table, marks):
-        return None
-    small = table.height < FEWEST_ROWS_IN_A_PART * table.n_chunks()
-    lengths = {tuple(len(chunk) for chunk in column.get_chunks()) for column in table}
-    # Computed columns may come in other chunks than those that were merely read.
-    if small or len(lengths) > 1:
-        table = table.rechunk()
-
-    def chunks(column: str) -> list[NDArray[Any]]:
-        return [chunk.to_numpy() for chunk in table[column].get_chunks()]
-
     return HeldColumns(
-        cells=cells,
-        bits=bits,
-        rows=chunks("bits"),
-        numbers={name: chunks(f"number:{name}") for name in numbers},
+        cells={name: [values[i] for values in known.keys] for i, name in enumerate(keys)},
+        counts=counts,
+        lines=lines,
+        numbers=held,
     )
 
 
-def _whole(table: Any, marks: Sequence[str]) -> bool:
-    """Whether every number is there and finite."""
-    import polars as pl
-
-    if not table.height or any(table[mark].null_count() for mark in marks):
-        return False
+def _all_finite(values: FloatArray) -> bool:
     # A sum is finite only if its terms are; where it is not, it may just be too large.
-    sums = table.select(pl.col(marks).sum()).row(0)
-    return all(
-        np.isfinite(total) or table[mark].is_finite().all()
-        for mark, total in zip(marks, sums, strict=True)
-    )
-
-
-def _plain(kind: Any) -> bool:
-    """Whether equal values of this type always have equal hashes, in a column or on their own."""
-    import polars as pl
-
-    return kind in (pl.String, pl.Boolean) or bool(kind.is_integer())
-
-
-def _low_bits(columns: Sequence[str], seed: int) -> Any:
-    """Of each row the lowest bits of its keys' hashes together."""
-    import polars as pl
-
-    hashes = [pl.col(name).hash(seed + i) for i, name in enumerate(columns)]
-    together = reduce(lambda one, other: one ^ other, hashes)
-    return together.cast(pl.UInt16, wrap_numerical=True).alias("bits")
-
-
-def _told_apart(cells: Any) -> tuple[int, NDArray[np.uint16]] | None:
-    """A seed with which no two cells share their 16 bits, and the bits of each cell."""
-    for seed in range(SEEDS):
-        bits = cells.select(_low_bits(cells.columns, seed))["bits"].to_numpy()
-        if len(np.unique(bits)) == len(bits):
-            return seed, bits
-    return None
+    with np.errstate(all="ignore"):
+        return bool(np.isfinite(values.sum())) or bool(np.isfinite(values).all())
 
 
 def _has_own(decisions: Decisions) -> bool:
@@ -298,27 +245,20 @@ def norm_counts(decisions: Decisions, attribute: Attribute, *, norms: Sequence[s
 def _counted(
     decisions: Decisions, keys: Mapping[str, nw.Expr], columns: Mapping[str, nw.Expr]
 ) -> tuple[Tally, HeldColumns | None]:
-    """Rows by the keys, and on Polars the own score and the columns if they are few and whole."""
+    """Rows by the keys, and the own score and the columns if they are few and whole."""
+    score = own_score(decisions)
+    held = None
+    # A sample is read with its weights and clusters instead.
+    if batches_come(decisions.engine) and score is not None and not is_sampled(decisions):
+        numbers = {**columns, "score": score}
+        if _has_own(decisions):
+            numbers.pop(OWN_SCORE)
+        held = hold_columns(decisions, keys=keys, numbers=numbers)
+    if held is not None and held.counts.size:
+        return Tally.of(held.cells, {"n": held.counts.tolist()}), held
     named = decisions.frame.select(*(e.alias(name) for name, e in keys.items()))
     found = decisions.collect(named.group_by(*keys).agg(nw.len().alias("n")))
-    tally = Tally.of({name: found[name] for name in keys}, {"n": found["n"]})
-    score = own_score(decisions)
-    # A sample is read with its weights and clusters instead.
-    if decisions.engine != "polars" or score is None or is_sampled(decisions):
-        return tally, None
-    numbers = {**columns, "score": score}
-    if _has_own(decisions):
-        numbers.pop(OWN_SCORE)
-    if len(numbers) * sum(found["n"]) > MOST_NUMBERS:
-        return tally, None
-    held = hold_columns(
-        decisions.frame,
-        source=decisions.source,
-        keys=keys,
-        cells={name: found[name] for name in keys},
-        numbers=numbers,
-    )
-    return tally, held
+    return Tally.of({name: found[name] for name in keys}, {"n": found["n"]}), None
 
 
 def _any(decisions: Decisions, told: Sequence[nw.Expr]) -> bool:

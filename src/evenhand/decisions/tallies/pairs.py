@@ -6,10 +6,12 @@ from typing import Any
 
 import narwhals as nw
 
+from evenhand.decisions.columns import where_known
 from evenhand.decisions.labels import label, ordered
 from evenhand.decisions.question import Question
 from evenhand.decisions.roles import Attribute, Roles
 from evenhand.decisions.table import Decisions
+from evenhand.decisions.tallies.by_cluster import stay_in_spark
 from evenhand.decisions.tallies.sets import Tallies, table_name
 from evenhand.decisions.tally import Tally
 from evenhand.errors import DataError
@@ -21,7 +23,9 @@ Pair = tuple[str, str]
 def pair_counts(decisions: Decisions, attribute: Attribute | None) -> Tally:
     """Counts by (group, stratum, truth, decision, decision under each value) in one aggregation.
 
-    The keys of the counterfactual decisions are `decision@<value>`, whatever their columns.
+    The keys of the counterfactual decisions are `decision@<value>`, whatever their columns. Where
+    Spark has more cells by cluster than its driver should hold, the key is `clustered`: whether
+    there is one.
 
     Examples:
         >>> table = {"decision@f": [1, 1, 0], "decision@m": [1, 0, None]}
@@ -31,7 +35,10 @@ def pair_counts(decisions: Decisions, attribute: Attribute | None) -> Tally:
     """
     if decisions.tallies is not None:
         return _stored(decisions.tallies, attribute)
-    return decisions.answer([pair_question(decisions, attribute)])[0]
+    question = pair_question(decisions, attribute)
+    if stay_in_spark(decisions, question):
+        question = pair_question(decisions, attribute, clustered=True)
+    return decisions.answer([question])[0]
 
 
 def _stored(tallies: Tallies, attribute: Attribute | None) -> Tally:
@@ -41,8 +48,10 @@ def _stored(tallies: Tallies, attribute: Attribute | None) -> Tally:
     return tallies.table(name)
 
 
-def pair_question(decisions: Decisions, attribute: Attribute | None) -> Question:
-    """What `pair_counts` asks of the engine."""
+def pair_question(
+    decisions: Decisions, attribute: Attribute | None, *, clustered: bool = False
+) -> Question:
+    """What `pair_counts` asks of the engine; `clustered` keeps apart who has a cluster at all."""
     roles = decisions.roles
     keys: dict[str, nw.Expr] = {}
     if attribute is not None:
@@ -52,9 +61,11 @@ def pair_question(decisions: Decisions, attribute: Attribute | None) -> Question
         keys["truth"] = nw.col(roles.truth)
     if roles.rule not in (None, "one-versus-rest"):
         keys["decision"] = decisions.decision_expression()
-    if roles.cluster:
+    if roles.cluster and not clustered:
         keys["cluster"] = nw.col(roles.cluster)
     keys |= {f"{MARK}{value}": nw.col(c) for value, c in roles.counterfactual.items()}
+    if roles.cluster and clustered:
+        keys["clustered"] = where_known(roles.cluster)
     return decisions.question(keys, decisions._weights(), attribute=attribute)
 
 

@@ -1,17 +1,21 @@
 """Tallies of scores: placements for the area under the curve, and histograms."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.decisions.columns import where_known
 from evenhand.decisions.cuts import as_number
 from evenhand.decisions.question import Question
 from evenhand.decisions.read import Frame
 from evenhand.decisions.roles import Attribute, Roles
 from evenhand.decisions.table import Decisions
+from evenhand.decisions.tallies.by_cluster import DistantClusters, stay_in_spark
 from evenhand.decisions.tallies.grid import (
     CELL,
     UNCUT,
@@ -21,18 +25,19 @@ from evenhand.decisions.tallies.grid import (
     cell_limits,
     cells_and_sides,
     grid_cell,
+    gridded,
     in_line,
     placed_below,
+    places_among,
     sided,
 )
 from evenhand.decisions.tallies.held import HeldScores, hold_scores
 from evenhand.decisions.tallies.sets import table_name
-from evenhand.decisions.tally import Tally
+from evenhand.decisions.tally import Codes, Tally
+from evenhand.decisions.wide import MOST_HELD
 from evenhand.stats.estimate import FloatArray
 
 BINS, TENTHS = 1_000, 10
-# Scores that are held at once: 30M, 240 MB.
-MOST_HELD = 30_000_000
 # Whole-number scores beyond this are as good as measured: they go on the grid.
 LARGEST_WHOLE = 2**40
 
@@ -85,6 +90,19 @@ def placements(
     """
     if decisions.tallies is not None:
         return grid_placements(stored_scores(decisions, attribute, score), name, within=within)
+    return decisions.answer([placement_question(decisions, attribute, score, name, within)])[0]
+
+
+def placement_question(
+    decisions: Decisions,
+    attribute: Attribute,
+    score: str,
+    name: str,
+    within: bool,
+    *,
+    cluster: bool = True,
+) -> Question:
+    """What `placements` asks of the engine."""
     frame, keys = scored(decisions, attribute, score, name, within=within)
     d, omega = nw.col("d"), nw.col("omega")
     sums = {"d": d, "d2": d * d}
@@ -98,7 +116,7 @@ def placements(
         own = nw.col("s").rank("average").over(*keys, "y")
         placed = frame.with_columns(every.alias("rank"), own.alias("own"))
         placed = placed.with_columns((nw.col("rank") - nw.col("own")).alias("d"))
-    return _summed(decisions, attribute, placed, [*keys, "y"], sums)
+    return _summed(decisions, attribute, placed, [*keys, "y"], sums, cluster)
 
 
 def score_bins(
@@ -110,6 +128,19 @@ def score_bins(
     """
     if decisions.tallies is not None:
         return grid_bins(stored_scores(decisions, attribute, score), name, within=within)
+    return decisions.answer([bin_question(decisions, attribute, score, name, within)])[0]
+
+
+def bin_question(
+    decisions: Decisions,
+    attribute: Attribute,
+    score: str,
+    name: str,
+    within: bool,
+    *,
+    cluster: bool = True,
+) -> Question:
+    """What `score_bins` asks of the engine."""
     frame, keys = scored(decisions, attribute, score, name, within=within)
     scaled: Any = (nw.col("s") * BINS).floor().cast(nw.Int64)
     binned = frame.with_columns(
@@ -119,34 +150,101 @@ def score_bins(
     sums = {"s": s}
     if is_weighted(decisions):
         sums = {"w": omega, "w2": omega * omega, "s": omega * s}
-    return _summed(decisions, attribute, binned, [*keys, "y", "bin"], sums)
+    return _summed(decisions, attribute, binned, [*keys, "y", "bin"], sums, cluster)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreTally:
+    """A tally of scores and, where it is not by cluster because they stay in Spark, these."""
+
+    tally: Tally
+    distant: DistantClusters | None = None
 
 
 class ScoreTallies:
     """Placements and histograms of a table's scores: from its tally set, from memory or engine.
 
-    What is held in memory is read once, for all columns where they are not too many.
+    What is held in memory is read once, for all columns where they are not too many. `apart` are
+    the attributes whose clusters are known to be too many for Spark's driver.
     """
 
     def __init__(self, decisions: Decisions, columns: Iterable[str]) -> None:
         self.decisions, self.columns = decisions, list(dict.fromkeys(columns))
         self.held: HeldScores | None = None
+        self.binned: dict[tuple[str, str, str, bool], Tally] = {}
+        self.apart: set[str] = set()
 
-    def placements(self, attribute: Attribute, score: str, name: str, *, within: bool) -> Tally:
+    def placements(
+        self, attribute: Attribute, score: str, name: str, *, within: bool
+    ) -> ScoreTally:
         """Sums of placements, as the function of this name gives them."""
-        held = self._holding(score)
-        if held is None:
-            return placements(self.decisions, attribute, score, name, within=within)
-        found = held.placements(attribute, score, name, within=within)
-        return self.decisions.name_groups(found, attribute)
+        decisions, held = self.decisions, self._holding(score)
+        if held is not None:
+            found = held.placements(attribute, score, name, within=within)
+            return ScoreTally(tally=decisions.name_groups(found, attribute))
+        distant = self._of_grid(attribute, score, name, within, PlacedGrid.placements)
+        if decisions.tallies is not None and decisions.is_probability(score):
+            # The histogram is asked for next, and looks at the same entries.
+            tally = stored_scores(decisions, attribute, score)
+            placed, binned = grid_scores(tally, name, within=within)
+            self.binned = {(attribute.name, score, name, within): binned}
+            return ScoreTally(tally=placed, distant=distant)
+        asked = partial(placement_question, decisions, attribute, score, name, within)
+        return self._distant(attribute, asked) or ScoreTally(
+            tally=placements(decisions, attribute, score, name, within=within), distant=distant
+        )
 
-    def bins(self, attribute: Attribute, score: str, name: str, *, within: bool) -> Tally:
+    def bins(self, attribute: Attribute, score: str, name: str, *, within: bool) -> ScoreTally:
         """The histogram, as `score_bins` gives it."""
         held = self._holding(score)
-        if held is None:
-            return score_bins(self.decisions, attribute, score, name, within=within)
-        found = held.bins(attribute, score, name, within=within, bins=BINS)
-        return self.decisions.name_groups(found, attribute)
+        if held is not None:
+            found = held.bins(attribute, score, name, within=within, bins=BINS)
+            return ScoreTally(tally=self.decisions.name_groups(found, attribute))
+        distant = self._of_grid(attribute, score, name, within, PlacedGrid.bins)
+        if (attribute.name, score, name, within) in self.binned:
+            binned = self.binned.pop((attribute.name, score, name, within))
+            return ScoreTally(tally=binned, distant=distant)
+        asked = partial(bin_question, self.decisions, attribute, score, name, within)
+        return self._distant(attribute, asked) or ScoreTally(
+            tally=score_bins(self.decisions, attribute, score, name, within=within),
+            distant=distant,
+        )
+
+    def _distant(self, attribute: Attribute, asked: Callable[..., Question]) -> ScoreTally | None:
+        """The tally without clusters, where they are too many for Spark's driver."""
+        decisions = self.decisions
+        if decisions.engine != "spark" or not decisions.roles.together:
+            return None
+        question = asked()
+        # Whatever is asked next has more keys, and as many cells by cluster at least.
+        if attribute.name not in self.apart and not stay_in_spark(decisions, question):
+            return None
+        self.apart.add(attribute.name)
+        return ScoreTally(
+            tally=decisions.answer([asked(cluster=False)])[0],
+            distant=DistantClusters(decisions=decisions, question=question),
+        )
+
+    def _of_grid(
+        self,
+        attribute: Attribute,
+        score: str,
+        name: str,
+        within: bool,
+        kind: Callable[["PlacedGrid", Tally], Tally],
+    ) -> DistantClusters | None:
+        """The clusters behind a tally on the grid, where they stay in Spark."""
+        if self.decisions.tallies is None:
+            return None
+        tally = stored_scores(self.decisions, attribute, score)
+        if "clustered" not in tally.labels:
+            return None
+        rows = self.decisions._on_engine
+        return DistantClusters(
+            decisions=rows,
+            question=score_question(rows, attribute, score),
+            first=partial(kind, PlacedGrid.of(tally, name, within=within)),
+        )
 
     def _holding(self, score: str) -> HeldScores | None:
         """The scores in memory; None where they are tallied, or where rows stay in Spark."""
@@ -160,11 +258,14 @@ class ScoreTallies:
         return self.held
 
 
-def score_question(decisions: Decisions, attribute: Attribute, score: str) -> Question:
+def score_question(
+    decisions: Decisions, attribute: Attribute, score: str, *, clustered: bool = False
+) -> Question:
     """Rows by (group, stratum, truth, cell of the score) and, where any, cluster and threshold.
 
     Sums Σs and, with weights ω, Σω, Σω², Σω⁴, Σωs. The truth is `y`, whether it is the score's
-    class, where that is known beforehand. A row without a score or a weight has no cell.
+    class, where that is known beforehand. A row without a score or a weight has no cell. With
+    `clustered` the key is whether there is a cluster.
     """
     roles = decisions.roles
     keys: dict[str, nw.Expr] = {f"group{i}": nw.col(c) for i, c in enumerate(attribute.columns)}
@@ -196,7 +297,9 @@ def score_question(decisions: Decisions, attribute: Attribute, score: str) -> Qu
     if omega is not None:
         known = known & ~omega.is_null()
     keys[cell] = nw.when(known).then(keys[cell])
-    if roles.together:
+    if roles.together and clustered:
+        keys["clustered"] = where_known(roles.together)
+    elif roles.together:
         keys["cluster"] = nw.col(roles.together)
     return decisions.question(keys, sums, attribute=attribute)
 
@@ -247,20 +350,53 @@ def truth_states(tally: Tally, name: str) -> NDArray[np.int64]:
     return np.array([*states, -1], dtype=np.int64)[tally.codes[key]]
 
 
-def grid_placements(tally: Tally, name: str, *, within: bool) -> Tally:
+def grid_placements(
+    tally: Tally, name: str, *, within: bool, whole: "PlacedGrid | None" = None
+) -> Tally:
     """What `placements` gives, from a tally of scores on the grid; rows of a cell are ties.
 
     `meets` sums the pairs that meet in a cell: half their share is how far an area may be off.
+    Of some clusters alone, `whole` says where rows lie among all.
     """
-    return in_line([_grid_placements(part, name, within) for part in by_block(tally)])
+    every = None if whole is None else whole.tally
+    parts = (_scored_entries(part, name, within, every) for part in by_block(tally))
+    return in_line([_grid_placements(*part, within, whole) for part in parts])
 
 
-def _grid_placements(tally: Tally, name: str, within: bool) -> Tally:
-    entries, truth, line = _scored_entries(tally, name, within)
+def grid_bins(tally: Tally, name: str, *, within: bool, whole: Tally | None = None) -> Tally:
+    """What `score_bins` gives, from a tally of scores on the grid: cells go by their means.
+
+    `astray` sums the rows of cells that an edge of a tenth cuts through. Of some clusters alone,
+    `whole` is the tally of all.
+    """
+    parts = (_scored_entries(part, name, within, whole) for part in by_block(tally))
+    return in_line([_grid_bins(*part, within) for part in parts])
+
+
+def grid_scores(tally: Tally, name: str, *, within: bool) -> tuple[Tally, Tally]:
+    """Placements and histogram from one look at every block of entries."""
+    placed, binned = [], []
+    for block in by_block(tally):
+        part = _scored_entries(block, name, within)
+        placed.append(_grid_placements(*part, within))
+        binned.append(_grid_bins(*part, within))
+    return in_line(placed), in_line(binned)
+
+
+def _grid_placements(
+    entries: ScoreEntries,
+    truth: Codes,
+    line: Codes,
+    within: bool,
+    whole: "PlacedGrid | None" = None,
+) -> Tally:
     sums = entries.tally.sums
     weighted = "w" in sums
     weight = sums["w" if weighted else "n"]
-    d, meets = placed_below(line, entries.cell, truth, weight)
+    if whole is None:
+        d, meets = placed_below(line, entries.cell, truth, weight)
+    else:
+        d, meets = whole.d[places_among(entries.tally, whole.entries)], np.zeros(truth.size)
     found = {"n": sums["n"], "meets": meets}
     if weighted:
         w, w2 = sums["w"], sums["w2"]
@@ -272,18 +408,57 @@ def _grid_placements(tally: Tally, name: str, within: bool) -> Tally:
     return _by_truth(entries.tally, truth, found, within)
 
 
-def grid_bins(tally: Tally, name: str, *, within: bool) -> Tally:
-    """What `score_bins` gives, from a tally of scores on the grid: cells go by their means.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedGrid:
+    """A tally of scores on the grid whose clusters stay in Spark: what their parts look up.
 
-    `astray` sums the rows of cells that an edge of a tenth cuts through.
+    `tally` are the rows that have a cluster; `entries` the cells that areas compare, with the
+    placement `d` of each. As large as the grid, whatever the number of rows.
     """
-    return in_line([_grid_bins(part, name, within) for part in by_block(tally)])
+
+    tally: Tally
+    entries: Tally
+    d: FloatArray
+    name: str
+    within: bool
+
+    @classmethod
+    def of(cls, tally: Tally, name: str, *, within: bool) -> "PlacedGrid":
+        """The places of a tally by whether a row has a cluster."""
+        there = clustered_rows(tally)
+        entries, truth, line = _scored_entries(there, name, within)
+        weight = entries.tally.sums["w" if "w" in there.sums else "n"]
+        d, _ = placed_below(line, entries.cell, truth, weight)
+        return cls(tally=there, entries=entries.tally, d=d, name=name, within=within)
+
+    def placements(self, part: Tally) -> Tally:
+        """What `grid_placements` gives of some clusters, placed among all."""
+        held = as_gridded(part, self.tally)
+        return grid_placements(held, self.name, within=self.within, whole=self)
+
+    def bins(self, part: Tally) -> Tally:
+        """What `grid_bins` gives of some clusters."""
+        held = as_gridded(part, self.tally)
+        return grid_bins(held, self.name, within=self.within, whole=self.tally)
 
 
-def _grid_bins(tally: Tally, name: str, within: bool) -> Tally:
-    entries, truth, _ = _scored_entries(tally, name, within)
+def clustered_rows(tally: Tally) -> Tally:
+    """The rows of a tally that have a cluster, without the key that says so."""
+    return tally.take(tally.codes["clustered"] >= 0).without("clustered")
+
+
+def as_gridded(part: Tally, whole: Tally) -> Tally:
+    """Scores of some clusters with the labels of all, in cells where those of all are."""
+    held = gridded(part) if CELL in whole.labels else part
+    for key, labels in whole.labels.items():
+        held = held.relabel(key, labels)
+    return held
+
+
+def _grid_bins(entries: ScoreEntries, truth: Codes, _: Codes, within: bool) -> Tally:
     sums = entries.tally.sums
-    scaled = np.clip(np.floor(entries.score * BINS), 0, BINS - 1).astype(np.int64)
+    # A mean of equal scores at an edge is rounded to either side, as the engine adds them up.
+    scaled = np.clip(np.floor(entries.score * BINS + 1e-9), 0, BINS - 1).astype(np.int64)
     found = {"n": sums["n"], "astray": sums["n"] * _straddles(entries), "s": sums["s"]}
     if "w" in sums:
         found |= {"w": sums["w"], "w2": sums["w2"], "s": sums["ws"]}
@@ -301,15 +476,18 @@ def _straddles(entries: ScoreEntries) -> NDArray[np.bool_]:
 
 
 def _scored_entries(
-    tally: Tally, name: str, within: bool
+    tally: Tally, name: str, within: bool, whole: Tally | None = None
 ) -> tuple[ScoreEntries, NDArray[np.int64], NDArray[np.int64]]:
     """Entries with a group, a truth, a score and what else a row needs, their truth and line."""
     # The whole table's cells do not depend on a stratum that was named besides.
-    entries = ScoreEntries.of(tally if within else tally.without("stratum", "cut"))
+    if not within:
+        tally = tally.without("stratum", "cut")
+        whole = None if whole is None else whole.without("stratum", "cut")
+    entries = ScoreEntries.of(tally, whole)
     codes = entries.tally.codes
     truth = truth_states(entries.tally, name)
     use = (codes["group"] >= 0) & (truth >= 0)
-    for key in ("cluster", "stratum") if within else ("cluster",):
+    for key in ("cluster", "clustered", *(["stratum"] if within else [])):
         if key in codes:
             use &= codes[key] >= 0
     entries = entries.take(use)
@@ -357,9 +535,14 @@ def _weighed(frame: Frame, keys: list[str]) -> Frame:
 
 
 def _summed(
-    decisions: Decisions, attribute: Attribute, frame: Frame, by: list[str], sums: dict[str, Any]
-) -> Tally:
-    if decisions.roles.together:
+    decisions: Decisions,
+    attribute: Attribute,
+    frame: Frame,
+    by: list[str],
+    sums: dict[str, Any],
+    cluster: bool,
+) -> Question:
+    if decisions.roles.together and cluster:
         by = [*by, "cluster"]
     keys: dict[str, nw.Expr] = {key: nw.col(key) for key in by}
-    return decisions.name_groups(decisions.aggregate(keys, sums, frame=frame), attribute)
+    return decisions.question(keys, sums, frame=frame, attribute=attribute)

@@ -4,16 +4,20 @@ A grid of fixed width needs no look at the scores first. With the mean distance 
 rows it also gives the sums of a local fit, so that no second pass over the rows is needed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil, floor
 from typing import Any
 
 import narwhals as nw
 import numpy as np
+from numpy.typing import NDArray
 
 from evenhand.decisions.cuts import as_number
+from evenhand.decisions.read import batches_come
 from evenhand.decisions.roles import Attribute
 from evenhand.decisions.table import Decisions
+from evenhand.decisions.tallies.coding import RowLines
+from evenhand.decisions.tallies.held import floats
 from evenhand.decisions.tallies.near import LocalSums
 from evenhand.decisions.tallies.thresholds import (
     LARGE,
@@ -27,6 +31,13 @@ from evenhand.decisions.tally import Tally
 from evenhand.stats.estimate import FloatArray
 from evenhand.stats.thresholds.histogram import cell_moments
 
+# Rows of a batch: so few that its columns stay in the processor's cache.
+BATCH = 2**16
+# Cells of a line: those of the grid, one more where the threshold cuts one in two, and UNPLACED.
+UNPLACED = LARGE_BINS + 2
+ROOM = UNPLACED + 1
+# Lines, of group, stratum and truth, whose arrays are not much longer than a batch.
+MOST_LINES = 2**10
 # Bandwidths from this many cells on are rounded to whole cells, which moves them by 5 % at most.
 FEWEST_CELLS = 10
 
@@ -56,19 +67,11 @@ def unit_margins(
     truth = nw.col(str(roles.truth)) if positive is None else truth_expression(decisions, positive)
     keys = {f"group{i}": nw.col(c) for i, c in enumerate(attribute.columns)}
     keys |= decisions.stratum_key()
-    # Numbered from the lowest cell: a score at the threshold starts the cell above it.
-    number = ((score - cut) * float(LARGE_BINS) + float(ceil(cut * LARGE_BINS))).floor()
-    # A score elsewhere, NaN too, has no cell, and neither has one that is missing.
-    inside = (score >= 0) & (score <= 1)
-    placed = decisions.frame.select(
-        *(expression.alias(name) for name, expression in keys.items()),
-        truth.alias("y"),
-        score.alias("score"),
-        nw.when(inside).then(number).cast(nw.Int32).alias("bin"),
-    )
-    columns = decisions.collect(
-        placed.group_by(*keys, "y", "bin").agg(nw.len().alias("n"), nw.col("score").sum())
-    )
+    columns = None
+    if batches_come(decisions.engine):
+        columns = _in_arrays(decisions, {**keys, "y": truth, "score": score}, cut)
+    if columns is None:
+        columns = _by_engine(decisions, {**keys, "y": truth, "score": score}, cut)
     if None in columns["bin"] and not decisions.is_probability(str(roles.score)):
         return None, False
     found = _gathered(decisions, attribute, columns, list(keys), cut)
@@ -104,6 +107,67 @@ def _may_fit(decisions: Decisions) -> bool:
     """False where the scores are already known to leave [0, 1]."""
     known = "survey" in decisions.__dict__
     return not known or decisions.is_probability(str(decisions.roles.score))
+
+
+def _by_engine(
+    decisions: Decisions, named: Mapping[str, nw.Expr], cut: float
+) -> dict[str, list[Any]]:
+    """Rows and the sum of their scores by keys, truth `y` and `bin`, all but the score the keys."""
+    score: Any = named["score"]
+    # Numbered from the lowest cell: a score at the threshold starts the cell above it.
+    number = ((score - cut) * float(LARGE_BINS) + float(ceil(cut * LARGE_BINS))).floor()
+    # A score elsewhere, NaN too, has no cell, and neither has one that is missing.
+    inside = (score >= 0) & (score <= 1)
+    placed = decisions.frame.select(
+        *(expression.alias(name) for name, expression in named.items()),
+        nw.when(inside).then(number).cast(nw.Int32).alias("bin"),
+    )
+    keys = [name for name in named if name != "score"]
+    grouped = placed.group_by(*keys, "bin").agg(nw.len().alias("n"), nw.col("score").sum())
+    return decisions.collect(grouped)
+
+
+def _in_arrays(
+    decisions: Decisions, named: Mapping[str, nw.Expr], cut: float
+) -> dict[str, list[Any]] | None:
+    """The same counted into arrays, a batch at a time: half of what hashing every cell takes.
+
+    None where the keys have too many combinations for arrays.
+    """
+    keys = [name for name in named if name != "score"]
+    lines = RowLines()
+    rows, total = np.zeros(0), np.zeros(0)
+    frame = decisions.frame.select(*(e.alias(name) for name, e in named.items()))
+    for batch in decisions.batches(frame, rows=BATCH):
+        line = lines.numbered(batch, keys)
+        if len(lines) > MOST_LINES:
+            return None
+        more = np.zeros(len(lines) * ROOM - rows.size)
+        rows, total = np.append(rows, more), np.append(total, more)
+        score = floats(batch["score"])
+        place = (line * np.int32(ROOM) + _cells(score, cut)).astype(np.intp)
+        rows += np.bincount(place, minlength=rows.size)
+        total += np.bincount(place, score, minlength=rows.size)
+    there = np.flatnonzero(rows)
+    of_line = (there // ROOM).tolist()
+    found: dict[str, list[Any]] = {
+        name: [lines.keys[line][i] for line in of_line] for i, name in enumerate(keys)
+    }
+    cells = (there % ROOM).tolist()
+    found["bin"] = [None if cell == UNPLACED else cell for cell in cells]
+    # What has no cell may have no sum either.
+    total[UNPLACED::ROOM] = 0.0
+    return found | {"n": rows[there].tolist(), "score": total[there].tolist()}
+
+
+def _cells(score: FloatArray, cut: float) -> NDArray[np.int32]:
+    """The cell of each score, numbered as by the engine; UNPLACED beyond [0, 1], and for NaN."""
+    scaled = (score - cut) * float(LARGE_BINS)
+    scaled += float(ceil(cut * LARGE_BINS))
+    if score.min(initial=0.0) >= 0 and score.max(initial=0.0) <= 1:
+        return scaled.astype(np.int32)
+    inside = (score >= 0) & (score <= 1)
+    return np.where(inside, scaled, float(UNPLACED)).astype(np.int32)
 
 
 def _gathered(
