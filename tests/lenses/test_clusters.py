@@ -1,6 +1,7 @@
 """Sums by cluster, against the same counted row by row."""
 
 from collections import defaultdict
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -9,12 +10,18 @@ import pytest
 import evenhand as eh
 from evenhand.decisions import counts
 from evenhand.decisions.table import Decisions
-from evenhand.decisions.tallies.by_cluster import sum_over_clusters
+from evenhand.decisions.tallies import by_cluster, collect, near, pairs
+from evenhand.decisions.tallies.by_cluster import DistantClusters
+from evenhand.decisions.tallies.scores import ScoreTallies, ScoreTally
+from evenhand.findings import tallying
 from evenhand.lenses.measures import cells_of, counted_rates
 from evenhand.lenses.rows import Options, Rows
+from evenhand.lenses.scope import Scope
 from evenhand.lenses.statistical.clusters import Clusters, GatheredClusters, PartProducts
 from evenhand.lenses.statistical.confusion import confusion, prepare, weight_column
 from evenhand.lenses.statistical.lens import attribute_scope, measure_tally
+from evenhand.lenses.statistical.score_cells import ScoreCells
+from evenhand.lenses.statistical.scores import area_rows, calibration_rows
 
 
 def table(classes, rows=600, seed=0):
@@ -89,13 +96,13 @@ def test_sums_by_cluster_are_those_of_the_rows(classes, weighted):
         assert got == pytest.approx(np.array([expected[key] for key in where]), abs=1e-12)
 
 
-def same_rows(left: Rows, right: Rows) -> None:
-    """Every column of two results, numbers to 1e-9."""
+def same_rows(left: Rows, right: Rows, *, abs: float = 1e-9) -> None:
+    """Every column of two results; numbers to 1e-9, or as close as is said."""
     assert left.columns.keys() == right.columns.keys()
     for name, values in left.columns.items():
         other = right.columns[name]
         if values.dtype.kind == "f":
-            assert other == pytest.approx(values, rel=1e-9, abs=1e-9, nan_ok=True), name
+            assert other == pytest.approx(values, rel=abs, abs=abs, nan_ok=True), name
         else:
             assert other.tolist() == values.tolist(), name
 
@@ -143,24 +150,215 @@ def test_products_of_parts_of_the_clusters_add_up(setting, nested):
     assert gathered.units == np.unique(seen).size
 
 
+class SevenMachines:
+    """Clusters that lie on seven machines, each of which adds up what it has."""
+
+    def __init__(self, tally, first=None):
+        self.tally, self.first = tally, first
+
+    def add_up(self, function):
+        machine = np.random.default_rng(1).integers(0, 7, len(self.tally.labels["cluster"]) + 1)
+        found = []
+        for i in range(7):
+            part = self.tally.take(machine[self.tally.codes["cluster"]] == i).pruned()
+            found.append(function(part if self.first is None else self.first(part)))
+        return {name: sum(part[name] for part in found) for name in found[0]}
+
+
+def scored(rows=1_200, seed=5):
+    """Scores of three groups at two sites; some clusters are of one group, one is all of it."""
+    rng = np.random.default_rng(seed)
+    frame = table(2, rows=rows, seed=seed).with_columns(
+        pl.Series("score", np.round(rng.beta(2, 2, rows), 3))
+    )
+    lone = pl.when(pl.col("sex") == "x").then(99).otherwise(pl.col("who"))
+    return frame.with_columns(
+        pl.when(pl.Series(rng.random(rows) > 0.02)).then(pl.col("score")).alias("score"),
+        pl.when(pl.col("who") < 20).then(pl.col("who")).otherwise(lone).alias("who"),
+    )
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["rows", "weights"])
+@pytest.mark.parametrize("within", [False, True], ids=["whole", "strata"])
+def test_areas_and_calibration_add_up_over_parts_of_the_clusters(within, weighted):
+    decisions = Decisions(
+        scored(), truth="truth", score="score", threshold=0.5, positive="c1", group="sex",
+        cluster="who", stratum="site", weight="weight" if weighted else None,
+    )  # fmt: skip
+    (attribute,) = decisions.roles.attributes
+    scores = ScoreTallies(decisions, ["score"])
+    kinds = [
+        getattr(scores, kind)(attribute, "score", "c1", within=within).tally
+        for kind in ("placements", "bins")
+    ]
+    apart = [
+        ScoreTally(tally=each.without("cluster"), distant=SevenMachines(each)) for each in kinds
+    ]
+    whole = [ScoreTally(tally=each) for each in kinds]
+    scope = Scope(lens="statistical", attribute="sex", level=0.95, seed=0, positive="c1")
+    scope = replace(scope, classes=("c1",), stratified=within)
+
+    def measured(tallies):
+        cells = ScoreCells.of(tallies[0])
+        places = replace(scope, strata=cells[0].strata)
+        return Rows.gather(
+            [*area_rows(places, cells, asked="m"), *calibration_rows(places, tallies[1])]
+        )
+
+    same_rows(measured(whole), measured(apart), abs=1e-12)
+
+
+@pytest.fixture
+def elsewhere(monkeypatch):
+    """From here on clusters are too many for the driver, and lie on seven machines.
+
+    What was added up there is noted.
+    """
+    noted = set()
+
+    def add_up(self, function):
+        noted.add(type(function).__name__)
+        tally = self.decisions.answer([self.question])[0]
+        return SevenMachines(tally, self.first).add_up(function)
+
+    def move():
+        monkeypatch.setattr(DistantClusters, "add_up", add_up)
+        for module in (counts, collect, near, pairs):
+            monkeypatch.setattr(module, "stay_in_spark", lambda *_: True)
+        return noted
+
+    return move
+
+
+def same_audit(found, expected, *, abs=1e-12):
+    """Rows to 1e-12, or as close as is said; numbers of details, and all else as it is."""
+    same_rows(expected.rows, found.rows, abs=abs)
+    for part in ("fingerprint", "excluded"):
+        assert found.data[part] == expected.data[part]
+    assert found.notes == expected.notes
+    assert_close(found.details, expected.details)
+
+
+def assert_close(found, expected):
+    if isinstance(expected, dict):
+        assert found.keys() == expected.keys()
+        for name, value in expected.items():
+            assert_close(found[name], value)
+    elif isinstance(expected, list):
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            assert_close(one, other)
+    else:
+        close = isinstance(expected, float)
+        assert found == (pytest.approx(expected, abs=1e-9) if close else expected)
+
+
+SAMPLED = {"rows": {}, "weights and strata": {"stratum": "site", "weight": "weight"}}
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("sample", SAMPLED)
+def test_pairs_add_up_over_parts_of_the_clusters(classes, sample, elsewhere):
+    frame = paired(classes)
+    roles = {"truth": "truth", "decision": "decision", "group": "sex", "cluster": "who"}
+    roles |= SAMPLED[sample] | ({"positive": "c1"} if classes == 2 else {})
+    expected = eh.audit(frame, **roles)
+    added = elsewhere()
+    same_audit(eh.audit(frame, **roles), expected)
+    assert added == {"PartProducts", "PartPairs"}
+
+
+@pytest.mark.parametrize("grid", [False, True], ids=["rows", "grid"])
+@pytest.mark.parametrize("scores", ["shares", "whole numbers"])
+@pytest.mark.parametrize("sample", SAMPLED)
+def test_scores_and_thresholds_add_up_over_parts_of_the_clusters(
+    sample, scores, grid, elsewhere, monkeypatch
+):
+    frame, cut = scored(), 0.5
+    if scores == "whole numbers":
+        frame, cut = frame.with_columns((pl.col("score") * 300).cast(pl.Int64)), 150
+    roles = {"truth": "truth", "score": "score", "threshold": cut, "positive": "c1"}
+    roles |= {"group": "sex", "cluster": "who", **SAMPLED[sample]}
+    if grid:
+        monkeypatch.setattr(tallying, "MOST_EXACT", 100)
+    expected = eh.audit(frame, **roles)
+    added = elsewhere()
+    same_audit(eh.audit(frame, **roles), expected)
+    on_grid = {"PartAreas", "PartBins"} if scores == "shares" else {"PartAreas"}
+    assert added == {"PartProducts", "PartFits"} | (on_grid if grid else set())
+
+
+def paired(classes, rows=900, seed=6):
+    """Decisions that differ under three values in some rows, and are missing in others."""
+    rng = np.random.default_rng(seed)
+    frame = table(classes, rows=rows, seed=seed)
+
+    def under(value, share):
+        other = pl.Series(rng.choice([f"c{i}" for i in range(classes)], rows))
+        changed, known = (pl.Series(rng.random(rows) < each) for each in (share, 0.98))
+        decided = pl.when(changed).then(other).otherwise(pl.col("decision"))
+        return pl.when(known).then(decided).alias(f"decision@{value}")
+
+    return frame.with_columns(under("f", 0.1), under("m", 0.2), under("x", 0.05))
+
+
+@pytest.mark.parametrize("raw", [True, False], ids=["rows", "cells"])
+def test_a_worker_counts_its_rows_a_few_at_a_time(raw, monkeypatch):
+    """Sums of rows in batches are those of the cells by cluster that an engine counts."""
+    monkeypatch.setattr(by_cluster, "AT_ONCE", 200)
+    decisions = Decisions(
+        table(2), truth="truth", decision="decision", group="sex", cluster="who", weight="weight",
+        positive="c1",
+    )  # fmt: skip
+    (attribute,) = decisions.roles.attributes
+    question = decisions.count_question(attribute, cluster=True)
+    keys = ["group", "truth", "decision", "cluster"]
+
+    def summed(part):
+        for key in keys:
+            part = part.relabel(key, labels[key])
+        return {name: part.dense(keys, name, keep_missing=keys) for name in part.sums}
+
+    whole = decisions.answer([question])[0]
+    labels = whole.labels
+    work = by_cluster._Part(
+        raw=raw, keys=question.keys, sums=question.sums, attribute=attribute, missing="drop",
+        functions=(summed,),
+    )  # fmt: skip
+    held = (question.rows if raw else question.frame).collect().to_arrow()
+    (found,) = work(iter(held.to_batches(max_chunksize=70)))
+    expected = np.concatenate([each.reshape(-1) for each in summed(whole).values()])
+    places = np.zeros(expected.size)
+    places[found["place"].to_numpy()] = found["value"].to_numpy()
+    assert places == pytest.approx(expected, abs=1e-12)
+    assert list(work(iter([]))) == []
+
+
+def test_crossed_attributes_add_up_over_parts_of_the_clusters(elsewhere):
+    roles = {"truth": "truth", "decision": "decision", "group": ["sex", "site"], "crossed": True}
+    roles |= {"cluster": "who", "weight": "weight"}
+    frame = table(3, rows=900, seed=4)
+    expected = eh.audit(frame, **roles)
+    elsewhere()
+    same_audit(eh.audit(frame, **roles), expected)
+
+
 @pytest.mark.heavy
 def test_spark_adds_up_what_clusters_do_where_they_lie(spark, monkeypatch):
-    """The same rows as on Polars, and at the driver no more than a tally."""
-    frame = table(3, rows=3_000, seed=4).with_columns(
+    """The same audit as on Polars, and at the driver no more than tallies."""
+    rows = 900
+    few = pl.when(pl.int_range(pl.len()) % 17 > 0)
+    frame = scored(rows, seed=4).with_columns(
         pl.int_range(pl.len()).floordiv(3).alias("who"),
-        pl.when(pl.int_range(pl.len()) % 17 > 0).then(pl.col("weight")).alias("weight"),
+        few.then(pl.col("decision")).otherwise(pl.lit("c1")).alias("decision@f"),
+        pl.col("decision").alias("decision@m"),
     )
-    roles = {
-        "truth": "truth",
-        "decision": "decision",
-        "group": ["sex", "site"],
-        "crossed": True,
-        "cluster": "who",
-        "weight": "weight",
-    }
+    roles = {"truth": "truth", "score": "score", "threshold": 0.5, "positive": "c1"}
+    roles |= {"group": "sex", "cluster": "who"}
     expected = eh.audit(frame, **roles)
-    monkeypatch.setattr(counts, "MOST_AT_DRIVER", 50)
-    schema = "truth string, decision string, sex string, site long, who long, weight double"
+    monkeypatch.setattr(by_cluster, "MOST_AT_DRIVER", 50)
+    schema = "truth string, decision string, sex string, site long, who long, weight double, "
+    schema += "score double, `decision@f` string, `decision@m` string"
     data = spark.createDataFrame(frame.rows(), schema=schema)
     handed = []
     to_arrow = type(data).toArrow
@@ -173,25 +371,19 @@ def test_spark_adds_up_what_clusters_do_where_they_lie(spark, monkeypatch):
     store = spark._jsparkSession.sharedState().statusStore()
     before = store.executionsList().size()
     found = eh.audit(data, **roles)
-    same_rows(expected.rows, found.rows)
-    assert found.data["fingerprint"] == expected.data["fingerprint"]
-    assert found.data["excluded"] == expected.data["excluded"]
-    assert (found.details, found.notes) == (expected.details, expected.notes)
+    same_audit(found, expected, abs=1e-9)
+    assert {row["lens"] for row in found.rows} == {"statistical", "thresholds", "counterfactual"}
     executions = store.executionsList()
     plans = [
         executions.apply(i).physicalPlanDescription() for i in range(before, executions.size())
     ]
-    # One product for each attribute; what leaves Spark is sums, and of clusters the few that told
-    # that they are many.
-    assert sum("MapInArrow" in plan for plan in plans) == 3
-    assert not any("Window" in plan for plan in plans)
-    by_cluster = [each.num_rows for each in handed if "key:cluster" in each.column_names]
-    assert by_cluster == [51]
-    assert [each.num_rows for each in handed if "sex" in each.column_names] == [12]
-    many = frame.select("who", "sex", "site", "truth", "decision").n_unique()
-    assert many > 2_500
-    counted_cells = [each.num_rows for each in handed if "key:clustered" in each.column_names]
-    assert [cells < 300 for cells in counted_cells] == [True]
+    # Rates, areas, calibration, fits and pairs; what leaves Spark is sums, and no cluster's cell.
+    assert sum("MapInArrow" in plan for plan in plans) == 5
+    assert frame["who"].n_unique() == rows / 3
+    assert not [each for each in handed if {"key:cluster", "cluster"} & {*each.column_names}]
+    by_key = [each.num_rows for each in handed if "key:clustered" in each.column_names]
+    assert len(by_key) == 2
+    assert max(by_key) < 150
 
 
 @pytest.mark.heavy
@@ -203,8 +395,9 @@ def test_spark_says_what_its_workers_lack(spark):
     def lacking(part):
         raise ModuleNotFoundError("No module named 'evenhand'")
 
+    question = decisions.count_question(decisions.roles.attributes[0], cluster=True)
     with pytest.raises(eh.EvenhandError) as caught:
-        sum_over_clusters(decisions, decisions.roles.attributes[0], lacking)
+        DistantClusters(decisions=decisions, question=question).add_up(lacking)
     assert str(caught.value) == (
         "Spark's workers could not add up 'who', which has more cells than its driver takes: "
         "ModuleNotFoundError: No module named 'evenhand'. Install Evenhand where they run and name "

@@ -20,6 +20,7 @@ from evenhand.lenses.counterfactual.rows import gap_rows, rate_gaps
 from evenhand.lenses.rows import LensResult, Options
 from evenhand.lenses.scope import Scope
 from evenhand.lenses.statistical import lens as statistical
+from evenhand.report.render import render
 from evenhand.simulate.counterfactual import paired_decisions
 
 ORACLES = json.loads((Path(__file__).parents[1] / "oracles" / "oracles.json").read_text())
@@ -183,6 +184,25 @@ def test_score_gap_is_the_paired_t():
     assert [found["low"], found["high"]] == pytest.approx([limits.low, limits.high])
     assert found["p"] == pytest.approx(expected.pvalue)
     assert found["class"] == "1"
+
+
+def test_score_gap_of_clusters_has_no_interval_of_single_rows():
+    rng = np.random.default_rng(0)
+    own = rng.uniform(0.2, 0.8, 1200)
+    moved = own + np.repeat(rng.normal(0, 0.1, 60), 20)
+    table = {"y": [0, 1] * 600, "g": ["f", "m"] * 600, "score": own, "score@f": own}
+    table |= {"score@m": moved, "decision": own > 0.5, "decision@f": own > 0.5}
+    table |= {"decision@m": moved > 0.5, "who": np.repeat(np.arange(60), 20)}
+    roles = {"truth": "y", "score": "score", "decision": "decision", "group": "g"}
+    told = audit(pl.DataFrame(table), **roles, cluster="who", lenses=["counterfactual"],
+                 limits={"counterfactual_score_gap": 0.05})  # fmt: skip
+    [row] = told.rows.where(measure="counterfactual_score_gap")
+    assert row["value"] == pytest.approx(np.mean(moved - own))
+    assert [row[end] for end in ("low", "high", "family_low", "family_high", "p")] == [None] * 5
+    assert row["method"] == "mean of pairs; no interval: rows come in clusters"
+    assert row["verdict"] == "cannot tell"
+    assert "Cannot tell" in render(told, form="page")
+    assert "Cannot tell" in str(told)
 
 
 def test_score_gaps_of_several_classes_keep_pairs_with_both_scores():

@@ -11,11 +11,11 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 import evenhand as eh
-from evenhand.decisions.tallies.scores import placements
+from evenhand.decisions.tallies.scores import ScoreTally, placements
 from evenhand.lenses.rows import Rows
-from evenhand.lenses.statistical.scores import ScoreCells
+from evenhand.lenses.statistical.score_cells import ScoreCells
 from evenhand.stats.auc import Auc, PlacementSums, auc_gap, clustered_delong, weighted_delong
-from evenhand.stats.calibration import ClusteredBins, recalibrate
+from evenhand.stats.calibration import ClusteredBins, bin_products, fit_lines, recalibrate
 from evenhand.stats.estimate import critical
 
 Z = critical(0.95)
@@ -102,7 +102,7 @@ def test_weighted_variance_is_the_sum_of_squared_influences(table) -> None:
         total += (n * seen + 10 * max(seen, implied)) / (n + 10) / w.sum() ** 2 * n / (n - 1)
     decisions = eh.Decisions(table, truth="truth", score="score", group="group", weight="weight")
     tally = placements(decisions, decisions.roles.attributes[0], "score", "1")
-    (cells,) = ScoreCells.of(tally)
+    (cells,) = ScoreCells.of(ScoreTally(tally=tally))
     sums = ("w", "w2", "w4", "wd", "wd2", "w2d", "w2d2")
     names = PlacementSums.__dataclass_fields__
     found = weighted_delong(
@@ -329,7 +329,8 @@ def test_line_of_weights_and_clusters_equals_statsmodels() -> None:
     assert [weighted.intercept_error, weighted.slope_error] == pytest.approx(error, rel=1e-6)
     nothing = np.zeros(n, dtype=np.int64)
     parts = ClusteredBins(line=nothing, bin=where, cluster=cluster, hits=omega * y, n=omega)
-    found = recalibrate(values, hits=binned(omega * y), n=binned(omega), clusters=parts)
+    lines = fit_lines(values, hits=binned(omega * y), n=binned(omega))
+    found = lines.recalibration(bin_products(parts, **lines.of_bins()))
     bread = np.linalg.inv(hessian)
     scores = np.zeros((80, 2))
     np.add.at(scores, cluster, (omega * (y - p))[:, None] * design)

@@ -545,16 +545,19 @@ def limit_band(name: str, text: str) -> tuple[float, float]:
     return low, high
 
 
+# Bands that such measures could be held to.
+_EXAMPLES = {"rate": "0.7:1", "odds": "0.5:2", "ratio": "0.8:1.25"}
+
+
 def _ends(name: str, text: str) -> list[float]:
     try:
         ends = [float(part) for part in str(text).split(":")]
     except ValueError:
         ends = []
     if len(ends) not in (1, 2) or any(e != e for e in ends):
-        raise UsageError(
-            f"limit {name}={text} is not a number or a band. "
-            f"Write {name}=0.05, or {name}=-0.02:0.05 for both sides."
-        )
+        both = f"0.05, or {name}=-0.02:0.05 for both sides"
+        example = _EXAMPLES.get(look_up(name).kind, both)
+        raise UsageError(f"limit {name}={text} is not a number or a band. Write {name}={example}.")
     return ends
 
 
@@ -578,4 +581,4 @@ def _check_reach(record: Measure, text: str, low: float, high: float) -> None:
 
 
 def _example(record: Measure) -> str:
-    return {"rate": "0.7:1", "odds": "0.5:2"}.get(record.kind, "0.05")
+    return _EXAMPLES.get(record.kind, "0.05")

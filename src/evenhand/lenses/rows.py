@@ -140,9 +140,15 @@ class Rows:
         if column in WORDS:
             return list(values.tolist())
         finite = np.isfinite(values)
-        numbers: list[Any] = values.tolist()
-        if column in {"n", "n_reference"}:
-            numbers = [int(v) if v.is_integer() else v for v in numbers]
+        numbers: list[Any]
+        if column not in {"n", "n_reference"}:
+            numbers = values.tolist()
+        else:
+            known = np.where(finite, values, 0.0)
+            if (known == np.rint(known)).all() and np.abs(known).max(initial=0.0) < 2**53:
+                numbers = known.astype(np.int64).tolist()
+            else:
+                numbers = [int(v) if v.is_integer() else v for v in known.tolist()]
         for i in np.flatnonzero(~finite).tolist():
             numbers[i] = None
         return numbers

@@ -117,7 +117,7 @@ class Scope:
         within = self.within
         counts = np.where(within[:, None], counts[within].sum(axis=0), counts)
         level = self.family_level
-        known = {count: sidak(level, members=count) for count in np.unique(counts).tolist()}
+        known = {count: sidak(level, members=count) for count in set(counts.ravel().tolist())}
         return np.array([[known[count] for count in row] for row in counts.tolist()])
 
     def block(self, shape: tuple[int, ...], **columns: Any) -> Rows:

@@ -11,17 +11,25 @@ import numpy as np
 from evenhand.decisions.labels import ordered
 from evenhand.decisions.roles import Attribute, Roles
 from evenhand.decisions.table import Decisions
+from evenhand.decisions.tallies.by_cluster import DistantClusters
 from evenhand.decisions.tallies.collect import Need
-from evenhand.decisions.tallies.pairs import MARK, flipped_rows, matching_attribute, pair_counts
+from evenhand.decisions.tallies.pairs import (
+    MARK,
+    flipped_rows,
+    matching_attribute,
+    pair_counts,
+    pair_question,
+)
 from evenhand.decisions.tally import Tally
 from evenhand.errors import DataError, UsageError, nearest
 from evenhand.lenses.counterfactual import lacks as lacks
+from evenhand.lenses.counterfactual.clusters import as_decided, cluster_count, with_clusters
 from evenhand.lenses.counterfactual.pairs import PairFamily, PairTable, pair_table
 from evenhand.lenses.counterfactual.rows import flip_rows, gap_rows, rate_gaps, side_rows
 from evenhand.lenses.measures import COUNTERFACTUAL_RATES, look_up
 from evenhand.lenses.rows import LensResult, Options, Rows, exclusions
 from evenhand.lenses.scope import HIDDEN_UNDER, UNTOLD_UNDER, Scope, rule_name
-from evenhand.lenses.statistical.clusters import Clusters
+from evenhand.lenses.statistical.clusters import Clusters, GatheredClusters
 from evenhand.lenses.statistical.compare import Noise, Pairing, comparison_rows
 from evenhand.lenses.statistical.confusion import confusion, prepare
 from evenhand.lenses.statistical.rates import group_rates
@@ -48,7 +56,7 @@ def needs(roles: Roles) -> list[Need]:
 def measure(decisions: Decisions, options: Options) -> LensResult:
     """Counterfactual gaps, flip rates and score gaps, beside the statistical gaps."""
     evidence = _evidence(options)
-    attribute = matching_attribute(decisions)
+    attribute = named = matching_attribute(decisions)
     tally = pair_counts(decisions, attribute)
     if attribute and not set(tally.labels["group"]) & set(decisions.roles.counterfactual):
         attribute = None
@@ -60,6 +68,9 @@ def measure(decisions: Decisions, options: Options) -> LensResult:
             "Nothing is left to measure: no row has a decision under both "
             f"'{values[0]}' and '{values[1]}'."
         )
+    if "clustered" in tally.labels:
+        distant = DistantClusters(decisions=decisions, question=pair_question(decisions, named))
+        table = with_clusters(table, tally, decisions.roles, distant)
     name = attribute.name if attribute else str(options.settings.get("attribute", "counterfactual"))
     scope = Scope(
         lens=LENS,
@@ -89,8 +100,7 @@ def measure(decisions: Decisions, options: Options) -> LensResult:
         "values": list(values),
     }
     if table.cluster is not None:
-        used = table.cluster[table.cluster >= 0]
-        count, column = len(np.unique(used)), decisions.roles.cluster
+        count, column = cluster_count(table), decisions.roles.cluster
         details["units"] = {name: {"unit": "clusters", "column": column, "count": count}}
     if attribute is not None and table.factual is not None:
         columns, remarks = quadrant(tally, table, attribute, decisions.roles, options, rows=rows)
@@ -104,7 +114,7 @@ def measure(decisions: Decisions, options: Options) -> LensResult:
         excluded=excluded,
         notes=tuple(notes),
         details=details,
-        tallies=(tally,),
+        tallies=(tally.collapsed("cluster", "clustered"),),
     )
 
 
@@ -194,9 +204,13 @@ def statistical_gaps(
     tally: Tally, table: PairTable, attribute: Attribute, roles: Roles, options: Options
 ) -> Rows:
     """The statistical lens's own gaps for every pair of values that occur as groups."""
-    counted = _as_decided(tally, table, roles)
+    counted = as_decided(tally, table, roles)
     cells = confusion(counted, roles)
-    clusters = Clusters(prepare(counted, roles)[0], cells) if "cluster" in counted.labels else None
+    clusters: Clusters | GatheredClusters | None = None
+    if table.gathered is not None:
+        clusters = GatheredClusters(table=cells, products=table.gathered)
+    elif "cluster" in counted.labels:
+        clusters = Clusters(prepare(counted, roles)[0], cells)
     scope = Scope(
         lens="statistical",
         attribute=attribute.name,
@@ -296,17 +310,6 @@ def _evidence(options: Options) -> int:
             "Say how many flipped pairs to show, such as 20."
         )
     return asked
-
-
-def _as_decided(tally: Tally, table: PairTable, roles: Roles) -> Tally:
-    """The tally without the counterfactual keys, its decisions named by the same classes."""
-    keys = [k for k in ("group", "stratum", "truth", "decision", "cluster") if k in tally.labels]
-    factual = Tally(
-        labels={k: tally.labels[k] for k in keys},
-        codes={k: tally.codes[k] for k in keys},
-        sums=tally.sums,
-    )
-    return factual if roles.rule == "score>=t" else factual.relabel("decision", table.labels)
 
 
 def _by_key(rows: Any) -> dict[Key, dict[str, Any]]:

@@ -1,6 +1,6 @@
 """Paired gaps: the same rows decided under two values of an attribute."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,11 +21,13 @@ from evenhand.stats.families import (
     rate_covariance,
 )
 from evenhand.stats.spread import influence_covariance
-from evenhand.stats.weights import weighted_pairs
+from evenhand.stats.weights import add_up, distinct, weighted_pairs
 
 DRAWS = 1_000
 # Beyond this many numbers the joint law is costly; Bonferroni's bound is used instead.
 MOST_JOINT = 4_000_000
+# What is known of clusters' deviations from a mean: their squares, and how many clusters there are.
+EXCESS = ("excess", "clusters")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +37,8 @@ class PairTable:
     `decided` is (values × cells) of places among the classes, −1 where there is no decision;
     `pairs` are places among the values, (value, reference). `labels` are the decisions as they
     were written, before they became classes. `filled` counts the rows whose
-    own value had no decision of its own and took the row's `decision`.
+    own value had no decision of its own and took the row's `decision`. Of clusters that stay in
+    Spark, `cluster` says whether a cell has any, and `gathered` holds what `PartPairs` adds up.
     """
 
     values: tuple[str, ...]
@@ -52,6 +55,12 @@ class PairTable:
     factual: Codes | None
     own: Codes
     filled: int
+    gathered: Mapping[str, FloatArray] | None = None
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """How many strata, pairs and classes there are."""
+        return len(self.strata), len(self.pairs), len(self.classes)
 
     @property
     def has_truth(self) -> bool:
@@ -133,7 +142,7 @@ class PairFamily:
         for value, reference in table.pairs:
             known = (decided[value] >= 0) & (decided[reference] >= 0)
             for c in classes:
-                cases = known & _population(truth, c, rate)
+                cases = known & population(truth, c, rate)
                 d = (decided[value] == c).astype(float) - (decided[reference] == c)
                 tops.append(np.where(cases, np.abs(d) if flipped else d, 0.0))
                 bottoms.append(cases.astype(float))
@@ -195,7 +204,7 @@ def pair_table(tally: Tally, roles: Roles, values: Sequence[str]) -> PairTable:
         stratum=tally.codes.get("stratum", missing),
         truth=_truth(tally, as_given, union),
         decided=decided,
-        cluster=tally.codes.get("cluster"),
+        cluster=tally.codes.get("cluster", tally.codes.get("clustered")),
         sums=tally.sums,
         factual=factual,
         own=own,
@@ -205,17 +214,16 @@ def pair_table(tally: Tally, roles: Roles, values: Sequence[str]) -> PairTable:
 
 def paired_gaps(table: PairTable, rate: str) -> PairedGaps:
     """A counterfactual rate gap by (stratum, pair, class): hits gained minus lost, by pairs."""
-    shape = (len(table.strata), len(table.pairs), len(table.classes))
     weight = weight_column(table.sums, rate)
-    gained, lost, cases = _moved(table, rate, "n", shape)
+    gained, lost, cases = moved_pairs(table, rate, "n")
     if weight is None and table.cluster is None:
         with np.errstate(all="ignore"):
             value = (gained - lost) / cases
         return PairedGaps(
             value=value, gained=gained, lost=lost, n=cases, cases=cases, kind="counted"
         )
-    up, down, total = _moved(table, rate, weight or "n", shape)
-    up2, down2, total2 = _moved(table, rate, f"{weight}2" if weight else "n", shape)
+    up, down, total = moved_pairs(table, rate, weight or "n")
+    up2, down2, total2 = moved_pairs(table, rate, f"{weight}2" if weight else "n")
     if table.cluster is None:
         found = weighted_pairs(
             up, down, total,
@@ -234,7 +242,8 @@ def paired_gaps(table: PairTable, rate: str) -> PairedGaps:
         )
     with np.errstate(all="ignore"):
         value, moved = (up - down) / total, (up + down) / total
-        variance, clusters = _clustered(table, rate, weight or "n", value)
+        excess, clusters = _excess(table, rate, value)
+        variance = np.where(clusters > 1, clusters / (clusters - 1) * excess / total**2, np.nan)
         kish = np.minimum(total**2 / total2, clusters)
         # The number of plain pairs whose gap would vary as much as this one does.
         n = np.where(moved > 0, (moved - value**2) / variance, kish)
@@ -260,38 +269,64 @@ def gap_covariance(
     changed pair is not known to a point.
     """
     strata, pairs, classes = gaps.value.shape
-    weight = weight_column(table.sums, rate)
-    amount = table.sums[weight or "n"]
-    squares = table.sums[f"{weight}2"] if weight else table.sums["n"]
     covariance = np.zeros((strata, pairs, classes, classes))
     clusters = None if table.cluster is None else np.zeros((strata, pairs))
-    for s, p in np.ndindex(strata, pairs):
-        # Cells in an order of their own, so that sums do not depend on the order of rows.
-        (truth, first, second, cluster), inverse = _pair_cells(table, s, table.pairs[p])
-        use = table.inside(s) & table.both(table.pairs[p])
-        mass, square = (np.bincount(inverse, kind[use]) for kind in (amount, squares))
-        moved = np.zeros((len(truth), classes))
-        for c in range(classes):
-            cases = _population(truth, c, rate)
-            sign = (first == c).astype(float) - (second == c)
-            total = (mass * cases).sum()
-            if total > 0:
-                moved[:, c] = np.where(cases, sign - gaps.value[s, p, c], 0.0) / total
+    if table.gathered is not None:
+        clusters = table.gathered[f"gap {rate}/present"]
+        with np.errstate(all="ignore"):
+            factor = np.where(clusters > 1, clusters / (clusters - 1), np.nan)
+        covariance = table.gathered[f"gap {rate}/moves"] * factor[..., None, None]
+    for s, p in [] if table.gathered is not None else np.ndindex(strata, pairs):
+        moved, mass, square, cluster = gap_moves(table, rate, (s, p), gaps.value[s, p])
         if clusters is None:
             with np.errstate(all="ignore"):
                 n = gaps.cases[s, p]
                 spare = np.sqrt(np.where(n > 1, n / (n - 1), np.nan))
             covariance[s, p] = (moved * square[:, None]).T @ moved * spare[:, None] * spare
         else:
-            names, own = np.unique(cluster, return_inverse=True)
-            clusters[s, p] = len(names)
-            columns = [np.bincount(own, mass * column) for column in moved.T]
-            covariance[s, p] = influence_covariance(np.stack(columns, axis=-1))
+            columns, clusters[s, p] = cluster_moves(moved, mass, cluster)
+            covariance[s, p] = influence_covariance(columns)
     counted = gaps.cases if gaps.kind == "clustered" else gaps.n
     index = np.arange(classes)
     with np.errstate(all="ignore"):
         covariance[..., index, index] += 1 / (counted + 2) ** 2
     return covariance, clusters
+
+
+def gap_moves(
+    table: PairTable,
+    rate: str,
+    place: tuple[int, int],
+    value: FloatArray,
+    total: FloatArray | None = None,
+) -> tuple[FloatArray, FloatArray, FloatArray, Codes]:
+    """How far a row of each cell moves the gap of each class, in a stratum and for a pair.
+
+    Also the cells' weight, squared weight and cluster. `value` are the gaps of the classes, and
+    `total` their cases where the table has but some of them.
+    """
+    s, pair = place[0], table.pairs[place[1]]
+    # Cells in an order of their own, so that sums do not depend on the order of rows.
+    (truth, first, second, cluster), inverse = _pair_cells(table, s, pair)
+    use = table.inside(s) & table.both(pair)
+    weight = weight_column(table.sums, rate)
+    kinds = (weight or "n", f"{weight}2" if weight else "n")
+    mass, square = (add_up(table.sums[kind][use], inverse, len(truth)) for kind in kinds)
+    moved = np.zeros((len(truth), len(table.classes)))
+    for c in range(len(table.classes)):
+        cases = population(truth, c, rate)
+        sign = (first == c).astype(float) - (second == c)
+        every = (mass * cases).sum() if total is None else total[c]
+        if every > 0:
+            moved[:, c] = np.where(cases, sign - value[c], 0.0) / every
+    return moved, mass, square, cluster
+
+
+def cluster_moves(moved: FloatArray, mass: FloatArray, cluster: Codes) -> tuple[FloatArray, int]:
+    """How far each cluster moves the gap of each class, and how many there are."""
+    names, own = distinct(cluster)
+    columns = [add_up(mass * column, own, len(names)) for column in moved.T]
+    return np.stack(columns, axis=-1), len(names)
 
 
 def _pair_cells(
@@ -312,24 +347,59 @@ def _pair_cells(
 
 def flips(table: PairTable) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Share of pairs decided differently, effective pairs and pairs, by (stratum, pair)."""
-    shape = (len(table.strata), len(table.pairs))
-    share, n, cases = np.full(shape, np.nan), np.zeros(shape), np.zeros(shape)
+    share, n, cases = flip_shares(table)
+    if table.cluster is None:
+        return share, n, cases
+    gathered = table.gathered
+    excess, clusters = (
+        flip_excess(table, share)
+        if gathered is None
+        else (gathered[f"flip/{name}"] for name in EXCESS)
+    )
+    mass, _, _ = flip_sums(table, weight_column(table.sums, "selection_rate") or "n")
+    with np.errstate(all="ignore"):
+        variance = np.where(clusters > 1, clusters / (clusters - 1) * excess / mass**2, np.nan)
+        plain = np.where(variance > 0, share * (1 - share) / variance, clusters)
+    return share, np.where(mass > 0, np.minimum(plain, n), n), cases
+
+
+def flip_shares(table: PairTable) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """What `flips` gives of pairs that come in no clusters."""
     weight = weight_column(table.sums, "selection_rate") or "n"
-    for s, p in np.ndindex(*shape):
-        value, reference = table.pairs[p]
-        use = table.inside(s) & table.both((value, reference))
-        moved = (table.decided[value] != table.decided[reference])[use].astype(float)
-        mass, squares = (table.sums[k][use] for k in (weight, "n" if weight == "n" else "weight2"))
-        cases[s, p] = table.sums["n"][use].sum()
-        if not mass.sum() > 0:
-            continue
-        share[s, p] = (mass * moved).sum() / mass.sum()
-        n[s, p] = mass.sum() ** 2 / squares.sum()
-        if table.cluster is not None:
-            variance, k = _cluster_variance(table.cluster[use], mass, moved, float(share[s, p]))
-            even = share[s, p] * (1 - share[s, p])
-            n[s, p] = np.minimum(even / variance if variance > 0 else k, n[s, p])
-    return share, n, cases
+    mass, moved, cases = flip_sums(table, weight)
+    squares, _, _ = flip_sums(table, "n" if weight == "n" else "weight2")
+    with np.errstate(all="ignore"):
+        share = np.where(mass > 0, moved / mass, np.nan)
+        return share, np.where(mass > 0, mass**2 / squares, 0.0), cases
+
+
+def flip_sums(table: PairTable, sum_: str) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """A sum over pairs, over those decided differently, and pairs, by (stratum, pair)."""
+    found = np.zeros((3, *table.shape[:2]))
+    for s, p in np.ndindex(*table.shape[:2]):
+        use, moved = _flipped(table, s, p)
+        amount = table.sums[sum_][use]
+        found[:, s, p] = amount.sum(), (amount * moved).sum(), table.sums["n"][use].sum()
+    return found[0], found[1], found[2]
+
+
+def flip_excess(table: PairTable, share: FloatArray) -> FloatArray:
+    """What `cluster_excess` gives of the pairs decided differently: (2, stratum, pair)."""
+    assert table.cluster is not None
+    found = np.zeros((2, *share.shape))
+    amount = table.sums[weight_column(table.sums, "selection_rate") or "n"]
+    for s, p in np.ndindex(*share.shape):
+        use, moved = _flipped(table, s, p)
+        mean = float(share[s, p])
+        found[:, s, p] = cluster_excess(table.cluster[use], amount[use], moved, mean)
+    return found
+
+
+def _flipped(table: PairTable, stratum: int, place: int) -> tuple[NDArray[np.bool_], FloatArray]:
+    """The cells with a decision on both sides of a pair, and which of them are decided unlike."""
+    value, reference = table.pairs[place]
+    use = table.inside(stratum) & table.both((value, reference))
+    return use, (table.decided[value] != table.decided[reference])[use].astype(np.float64)
 
 
 def _align(
@@ -367,7 +437,7 @@ def _own_values(tally: Tally, values: Sequence[str]) -> Codes:
     return tally.relabel("group", list(values)).codes["group"]
 
 
-def _population(truth: Codes, place: int, rate: str) -> NDArray[np.bool_]:
+def population(truth: Codes, place: int, rate: str) -> NDArray[np.bool_]:
     """The cells that count as cases of a class's rate."""
     if rate == "selection_rate":
         return np.ones(len(truth), dtype=bool)
@@ -376,11 +446,11 @@ def _population(truth: Codes, place: int, rate: str) -> NDArray[np.bool_]:
     return np.asarray((truth >= 0) & (truth != place))
 
 
-def _moved(
-    table: PairTable, rate: str, sum_: str, shape: tuple[int, ...]
+def moved_pairs(
+    table: PairTable, rate: str, sum_: str
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Hits gained, hits lost and cases, by (stratum, pair, class)."""
-    size = len(table.classes)
+    size, shape = len(table.classes), table.shape
     amount = table.sums[sum_]
     truth = np.where(table.truth < 0, size, table.truth)
     out = np.zeros((3, *shape))
@@ -412,34 +482,41 @@ def _moved(
     return out[0], out[1], out[2]
 
 
-def _clustered(
-    table: PairTable, rate: str, weight: str, value: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Cluster-robust variance of each gap, and the number of clusters behind it."""
+def _excess(table: PairTable, rate: str, value: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """What `cluster_excess` gives for every gap, and the number of clusters behind it."""
+    if table.gathered is not None:
+        excess, clusters = (table.gathered[f"gap {rate}/{name}"] for name in EXCESS)
+        return excess, clusters
+    found = gap_excess(table, rate, value)
+    return found[0], found[1]
+
+
+def gap_excess(table: PairTable, rate: str, value: FloatArray) -> FloatArray:
+    """What `cluster_excess` gives for every gap: (2, stratum, pair, class)."""
     assert table.cluster is not None
-    variance, clusters = np.full(value.shape, np.nan), np.zeros(value.shape)
-    amount = table.sums[weight]
+    found = np.zeros((2, *value.shape))
+    amount = table.sums[weight_column(table.sums, rate) or "n"]
     for s, p, c in np.ndindex(*value.shape):
         pair = table.pairs[p]
-        use = table.inside(s) & table.both(pair) & _population(table.truth, c, rate)
+        use = table.inside(s) & table.both(pair) & population(table.truth, c, rate)
         sign = (table.decided[pair[0]][use] == c).astype(float)
         sign -= table.decided[pair[1]][use] == c
-        variance[s, p, c], clusters[s, p, c] = _cluster_variance(
+        found[:, s, p, c] = cluster_excess(
             table.cluster[use], amount[use], sign, float(value[s, p, c])
         )
-    return variance, clusters
+    return found
 
 
-def _cluster_variance(
+def cluster_excess(
     cluster: Codes, mass: FloatArray, d: FloatArray, mean: float
 ) -> tuple[float, float]:
-    """V = K/(K − 1) · Σ(a − m·n)² ÷ (Σn)² over K clusters, and K; NaN with fewer than two."""
+    """Σ(a − m·n)² over clusters, and how many K have any weight.
+
+    V = K/(K − 1) · Σ(a − m·n)² ÷ (Σn)² is the variance of the mean.
+    """
     size = np.bincount(cluster, mass)
-    k = float((size > 0).sum())
-    if k < 2:
-        return float("nan"), k
     excess = np.bincount(cluster, mass * d) - mean * size
-    return float(k / (k - 1) * (excess**2).sum() / size.sum() ** 2), k
+    return float((excess[size > 0] ** 2).sum()), float((size > 0).sum())
 
 
 def _distinct(keys: Codes, *, size: int) -> tuple[Codes, Codes]:

@@ -130,8 +130,11 @@ def side_rows(scope: Scope, table: PairTable, decisions: Decisions) -> list[Rows
         return [_changed_rows(scope, table, None)]
     rows = [_changed_rows(scope, table, tally)]
     if scores:
-        weighted = decisions.roles.weight is not None
-        rows.append(_score_rows(scope, table, tally, list(scores), weighted=weighted))
+        roles = decisions.roles
+        rows.append(
+            _score_rows(scope, table, tally, list(scores), weighted=roles.weight is not None,
+                        clustered=roles.together is not None)
+        )  # fmt: skip
     return rows
 
 
@@ -211,9 +214,19 @@ def _changed_rows(scope: Scope, table: PairTable, tally: Tally | None) -> Rows:
 
 
 def _score_rows(
-    scope: Scope, table: PairTable, tally: Tally, names: list[str | None], *, weighted: bool
+    scope: Scope,
+    table: PairTable,
+    tally: Tally,
+    names: list[str | None],
+    *,
+    weighted: bool,
+    clustered: bool,
 ) -> Rows:
-    """Mean difference of scores over pairs, with its t interval; the score is as given."""
+    """Mean difference of scores over pairs, with its t interval; the score is as given.
+
+    Its sums are not by cluster: where rows come in clusters there is no interval, since that of
+    single rows would be too narrow.
+    """
     shape = (len(table.strata), len(table.pairs), len(names))
     sums = {
         name: np.stack(
@@ -234,7 +247,7 @@ def _score_rows(
         else:
             value = sums["d"] / n
             variance = np.maximum(sums["dd"] / n - value**2, 0.0) / (n - 1)
-        error = np.where(n > 1, np.sqrt(variance), np.nan)
+        error = np.where((n > 1) & np.bool_(not clustered), np.sqrt(variance), np.nan)
         t = value / error
         # Equal scores in every pair: nothing speaks against no difference.
         t = np.where((error == 0) & (value == 0), 0.0, t)
@@ -261,7 +274,9 @@ def _score_rows(
         n=n,
         p=p,
         p_adjusted=adjust_p(scope, p),
-        method="paired t" + (", weighted" if weighted else ""),
+        method=("mean of pairs" if clustered else "paired t")
+        + (", weighted" if weighted else "")
+        + ("; no interval: rows come in clusters" if clustered else ""),
         undefined=choose(n == 0, "no pairs with scores"),
     )
 

@@ -247,8 +247,7 @@ def _average_draws(
 
 def _posterior(draws: FloatArray, pooled: PooledSignal, quantity: str) -> Span:
     """Posterior limits, and a band from the draws' largest deviation over all members."""
-    weights = pooled.weights if draws.ndim == 2 else pooled.weights[..., None]
-    found = summarise(draws, weights=np.broadcast_to(weights, draws.shape), level=pooled.level)
+    found = summarise(draws, weights=pooled.weights, level=pooled.level)
     # The cost ratio is skewed by small separations: its median speaks for it.
     value = found.median if quantity == "log_cost_ratio" else found.mean
     with np.errstate(all="ignore"):

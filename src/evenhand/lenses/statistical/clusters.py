@@ -5,7 +5,7 @@ rate; which clusters occur where, and in which order, is found once. Where the c
 engine, each part of them is laid out there, and what comes back are sums of products.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -141,13 +141,15 @@ class PartProducts:
 
     A function of a tally of whole clusters by (group, stratum, truth, decision), to be called
     where they lie: `labels` are those of the whole table, `table` its counts, `reference` the
-    place of the group that others are compared with, None for all others.
+    place of the group that others are compared with, None for all others; `rates` those wanted,
+    all of them where they are not named.
     """
 
     table: Confusion
     roles: Roles
     labels: Mapping[str, tuple[str, ...]]
     reference: int | None
+    rates: Sequence[str] | None = None
 
     def __call__(self, part: Tally) -> dict[str, FloatArray]:
         """Sums by name, of every rate, and how many clusters there are (`units`)."""
@@ -157,7 +159,7 @@ class PartProducts:
         used = part.codes["cluster"][(part.codes["cluster"] >= 0) & (part.codes["group"] >= 0)]
         found = {"units": np.array([float(np.unique(used).size)])}
         clusters = Clusters(prepare(part, self.roles)[0], self.table)
-        for rate in counted_rates(truth=self.table.has_truth):
+        for rate in self.rates or counted_rates(truth=self.table.has_truth):
             weight = weight_column(self.table.sums, rate)
             sums = clusters.sums(rate, weight)
             del sums["squares"]

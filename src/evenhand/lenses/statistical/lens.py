@@ -1,6 +1,7 @@
 """The statistical lens: rates by group and class, and how far groups lie apart."""
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -8,16 +9,13 @@ from evenhand.decisions.counts import count_attributes
 from evenhand.decisions.labels import MISSING, OVERALL, REST
 from evenhand.decisions.roles import Attribute, Roles
 from evenhand.decisions.table import Decisions
-from evenhand.decisions.tallies.by_cluster import sum_over_clusters
 from evenhand.decisions.tallies.collect import Need, group_needs
-from evenhand.decisions.tallies.scores import ScoreTallies
 from evenhand.decisions.tally import Tally
 from evenhand.errors import DataError, UsageError, nearest
 from evenhand.lenses.measures import CATALOGUE, counted_rates
 from evenhand.lenses.rows import LensResult, Options, Rows, exclusions
 from evenhand.lenses.scope import Scope, choose_reference, rule_name
 from evenhand.lenses.statistical import lacks as lacks
-from evenhand.lenses.statistical.clusters import Clusters, GatheredClusters, PartProducts
 from evenhand.lenses.statistical.compare import (
     Noise,
     Pairing,
@@ -26,7 +24,6 @@ from evenhand.lenses.statistical.compare import (
 )
 from evenhand.lenses.statistical.confusion import Confusion, confusion, find_classes, prepare
 from evenhand.lenses.statistical.rates import SHARE, GroupRates, group_rates, rest_rates
-from evenhand.lenses.statistical.scores import score_rows
 from evenhand.lenses.statistical.summaries import (
     Worst,
     equalised_odds_rows,
@@ -39,6 +36,10 @@ from evenhand.lenses.statistical.summaries import (
 )
 from evenhand.speech import plural
 from evenhand.stats.estimate import FloatArray
+
+if TYPE_CHECKING:
+    from evenhand.decisions.tallies.scores import ScoreTallies
+    from evenhand.lenses.statistical.clusters import Clusters, GatheredClusters
 
 LENS = "statistical"
 ODDS = ("true_positive_rate", "false_positive_rate")
@@ -65,7 +66,7 @@ def measure(decisions: Decisions, options: Options) -> LensResult:
     details: dict[str, object] = {}
     units: dict[str, object] = {}
     excluded: dict[str, int] = {}
-    scores = ScoreTallies(decisions, score_columns(decisions.roles))
+    scores = _held_scores(decisions)
     ruled = decisions.roles.rule is not None
     clustered = ruled and decisions.roles.together is not None
     attributes = decisions.roles.attributes
@@ -77,6 +78,8 @@ def measure(decisions: Decisions, options: Options) -> LensResult:
             classes, positive = find_classes(tally, decisions.roles)
             details |= {"classes": list(classes), "positive": positive}
             gathered = gather_clusters(decisions, tally, attribute, options)
+            if gathered is not None and scores is not None:
+                scores.apart.add(attribute.name)
             if decisions.roles.together is not None:
                 units[attribute.name] = independent_units(tally, decisions.roles, gathered)
             rows, remarks = measure_tally(
@@ -84,8 +87,8 @@ def measure(decisions: Decisions, options: Options) -> LensResult:
             )
             parts += rows
             notes += remarks
-        columns = scored_classes(decisions, tally)
-        parts += score_rows(scores, attribute, options, classes=columns)
+        if scores is not None:
+            parts += _scored(scores, attribute, tally, options)
     if units:
         details["units"] = units
     return LensResult(
@@ -98,22 +101,55 @@ def measure(decisions: Decisions, options: Options) -> LensResult:
     )
 
 
+def _held_scores(decisions: Decisions) -> "ScoreTallies | None":
+    """What is counted of scores; without any, all that measures them is not even imported."""
+    columns = score_columns(decisions.roles)
+    if not columns:
+        return None
+    from evenhand.decisions.tallies.scores import ScoreTallies
+
+    return ScoreTallies(decisions, columns)
+
+
+def _scored(
+    scores: "ScoreTallies", attribute: Attribute, tally: Tally, options: Options
+) -> list[Rows]:
+    """Areas and calibration of one attribute."""
+    from evenhand.lenses.statistical.scores import score_rows
+
+    classes = scored_classes(scores.decisions, tally)
+    return score_rows(scores, attribute, options, classes=classes)
+
+
 def gather_clusters(
     decisions: Decisions, tally: Tally, attribute: Attribute, options: Options
-) -> GatheredClusters | None:
+) -> "GatheredClusters | None":
     """Products over clusters from the engine, where the clusters themselves stay there."""
     if "clustered" not in tally.codes:
         return None
+    from evenhand.decisions.tallies.by_cluster import DistantClusters
+    from evenhand.lenses.statistical.clusters import GatheredClusters, PartProducts
+
     table = confusion(tally, decisions.roles)
     scope = attribute_scope(table, attribute, decisions.roles, options)
     part = PartProducts(
         table=table, roles=decisions.roles, labels=tally.labels, reference=scope.place
     )
-    return GatheredClusters(table=table, products=sum_over_clusters(decisions, attribute, part))
+    rows = decisions._on_engine
+    question = rows.count_question(attribute, cluster=True)
+    distant = DistantClusters(decisions=rows, question=question)
+    return GatheredClusters(table=table, products=distant.add_up(part))
+
+
+def _own_clusters(tally: Tally, roles: Roles, table: Confusion) -> "Clusters":
+    """The clusters of a tally that is by cluster itself."""
+    from evenhand.lenses.statistical.clusters import Clusters
+
+    return Clusters(prepare(tally, roles)[0], table)
 
 
 def independent_units(
-    tally: Tally, roles: Roles, gathered: GatheredClusters | None
+    tally: Tally, roles: Roles, gathered: "GatheredClusters | None"
 ) -> dict[str, object]:
     """How many clusters the rows of an attribute come from, and what they are."""
     if gathered is None:
@@ -146,7 +182,7 @@ def measure_tally(
     roles: Roles,
     options: Options,
     *,
-    gathered: GatheredClusters | None = None,
+    gathered: "GatheredClusters | None" = None,
 ) -> tuple[list[Rows], list[str]]:
     """The rows of one attribute from its tally, and what is worth saying of them.
 
@@ -155,7 +191,7 @@ def measure_tally(
     table = confusion(tally, roles)
     clusters: Clusters | GatheredClusters | None = gathered
     if "cluster" in tally.labels:
-        clusters = Clusters(prepare(tally, roles)[0], table)
+        clusters = _own_clusters(tally, roles, table)
     if table.sums["n"].sum() == 0:
         raise DataError(
             f"Nothing is left to measure for group={attribute.name!r}: no row has both a group "

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.lenses.measures import measure
-from evenhand.lenses.statistical.clusters import Clusters, GatheredClusters
 from evenhand.lenses.statistical.confusion import Confusion, weight_column
-from evenhand.stats.cluster_products import ClusterProducts, ClusterSums
 from evenhand.stats.estimate import FloatArray
 from evenhand.stats.odds import (
     odds,
@@ -20,6 +19,10 @@ from evenhand.stats.odds import (
 )
 from evenhand.stats.rates import Interval, koopman, newcombe, wilson
 from evenhand.stats.weights import pair_certainty, weighted_rate
+
+if TYPE_CHECKING:
+    from evenhand.lenses.statistical.clusters import Clusters, GatheredClusters
+    from evenhand.stats.cluster_products import ClusterProducts, ClusterSums
 
 Effective = Callable[[FloatArray | float], tuple[FloatArray, FloatArray]]
 
@@ -77,7 +80,7 @@ class GroupRates:
     effective: Effective
     kind: str
     scale: Scale = SHARE
-    clusters: ClusterSums | ClusterProducts | None = None
+    clusters: "ClusterSums | ClusterProducts | None" = None
     shared: FloatArray | None = None
 
     @property
@@ -160,7 +163,7 @@ def _surer(apart: FloatArray, shared: FloatArray) -> FloatArray:
 
 
 def group_rates(
-    table: Confusion, rate: str, *, clusters: Clusters | GatheredClusters | None = None
+    table: Confusion, rate: str, *, clusters: "Clusters | GatheredClusters | None" = None
 ) -> GroupRates:
     """A rate by (stratum, group, class), from counts, weights or clusters."""
     hits, cases = table.hits_and_cases(rate)
@@ -255,7 +258,7 @@ def _plain(hits: FloatArray, cases: FloatArray, scale: Scale) -> GroupRates:
 
 
 def _clustered(
-    table: Confusion, rate: str, cases: FloatArray, clusters: Clusters | GatheredClusters
+    table: Confusion, rate: str, cases: FloatArray, clusters: "Clusters | GatheredClusters"
 ) -> GroupRates:
     weight = weight_column(table.sums, rate)
     known = clusters.of_rate(rate, weight)

@@ -5,17 +5,13 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import ndtr, stdtrit
 
-from evenhand.decisions.labels import ordered
 from evenhand.decisions.roles import Attribute
-from evenhand.decisions.tallies.scores import BINS, ScoreTallies
-from evenhand.decisions.tally import Tally
+from evenhand.decisions.tallies.scores import BINS, TENTHS, ScoreTallies, ScoreTally
 from evenhand.lenses.rows import Column, Options, Rows, choose, words
 from evenhand.lenses.scope import ONE_CLUSTER, Scope, choose_reference
 from evenhand.lenses.statistical.compare import NOBODY, WEIGHTLESS, adjust_p
-from evenhand.lenses.statistical.rates import method_name
+from evenhand.lenses.statistical.score_cells import PartAreas, PartBins, ScoreCells, named
 from evenhand.stats.auc import (
     Auc,
     PlacementSums,
@@ -23,79 +19,65 @@ from evenhand.stats.auc import (
     auc_gap,
     auc_gap_p,
     clustered_delong,
+    placed_area,
     undefined_reason,
     weighted_delong,
 )
-from evenhand.stats.calibration import ClusteredBins, bounded_logit, recalibrate
+from evenhand.stats.calibration import Recalibration, bounded_logit, fit_lines, recalibrate
 from evenhand.stats.estimate import FloatArray
 from evenhand.stats.families import bonferroni
 from evenhand.stats.rates import wilson
-from evenhand.stats.weights import clustered_rate, weighted_rate
-
-CURVE_BINS = 10
+from evenhand.stats.special import ndtr, stdtrit
+from evenhand.stats.weights import ClusteredRate, weighted_rate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScoreCells:
-    """A tally of scored rows by (stratum, group, truth…), and how its rows count.
+class Calibration:
+    """Weight and hits by tenth of the score, the lines of recalibration, and what clusters do.
 
-    `kind` is `counted`, `weighted` or `clustered`; clusters may be weighted too.
+    `rates` are the clusters' in every tenth, `degrees` the clusters less one of every line;
+    None and without end where rows come in none.
     """
 
-    tally: Tally
-    strata: tuple[str | None, ...]
-    groups: tuple[str, ...]
-    kind: str
-    weighted: bool
+    tenths: tuple[FloatArray, FloatArray]
+    line: Recalibration
+    rates: ClusteredRate | None
+    degrees: FloatArray
 
     @classmethod
-    def of(cls, *tallies: Tally) -> "list[ScoreCells]":
-        """The cells of several tallies, brought to the same groups and strata."""
-        for key in ("group", "stratum"):
-            if key in tallies[0].labels:
-                every = ordered({name for tally in tallies for name in tally.labels[key]})
-                tallies = tuple(tally.relabel(key, every) for tally in tallies)
-        return [cls._of(tally.relabel("y", ["0", "1"])) for tally in tallies]
-
-    @classmethod
-    def _of(cls, tally: Tally) -> "ScoreCells":
-        weighted, clustered = "w" in tally.sums, "cluster" in tally.labels
-        return cls(
-            tally=tally,
-            strata=tally.labels.get("stratum", (None,)),
-            groups=tally.labels["group"],
-            kind="clustered" if clustered else "weighted" if weighted else "counted",
-            weighted=weighted,
+    def of(cls, cells: ScoreCells) -> "Calibration":
+        """What the bins of scores say, by (stratum, group)."""
+        rows, mass = cells.dense([], "n"), cells.weight(["bin"])
+        yes = cells.weight(["y", "bin"])[:, :, 1]
+        with np.errstate(all="ignore"):
+            mean = cells.dense(["bin"], "s") / mass
+            # As many as there are rows, so that small weights do not look like no data.
+            scale = (rows / mass.sum(axis=-1))[..., None]
+        scale = np.where(np.isfinite(scale), scale, 0.0)
+        bins: dict[str, Any] = {"hits": yes * scale, "n": mass * scale}
+        tenths, logits = (_tenths(mass), _tenths(yes)), bounded_logit(mean)
+        if cells.kind != "clustered":
+            if cells.kind == "weighted":
+                bins["squares"] = cells.dense(["bin"], "w2") * scale**2
+            line, degrees = recalibrate(logits, **bins), np.full(rows.shape, np.inf)
+            return cls(tenths=tenths, line=line, rates=None, degrees=degrees)
+        lines = fit_lines(logits, **bins)
+        total, hits = (each.reshape(-1) for each in tenths)
+        whole = PartBins(
+            labels=cells.tally.labels,
+            scale=scale.reshape(-1),
+            hits=hits,
+            total=total,
+            **lines.of_bins(),
         )
-
-    def dense(self, keys: list[str], sum_: str) -> FloatArray:
-        """Sums by (stratum, group, …keys)."""
-        by = ["stratum"] if "stratum" in self.tally.labels else []
-        found = self.tally.dense([*by, "group", *keys], sum_)
-        return found if by else found[None]
-
-    def weight(self, keys: list[str]) -> FloatArray:
-        """Weight by (stratum, group, …keys): rows where none have weights."""
-        return self.dense(keys, "w" if self.weighted else "n")
-
-    def places(self) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-        """Which rows of the tally lie in a cell, and each one's cell number."""
-        codes = self.tally.codes
-        layer = codes.get("stratum", np.zeros(len(self.tally), dtype=np.int64))
-        needed = [codes["group"], codes["y"], layer, codes.get("cluster", layer)]
-        use = np.all([code >= 0 for code in needed], axis=0)
-        return use, layer * len(self.groups) + codes["group"]
-
-    def method(self, name: str) -> str:
-        """The name of a method, with how rows count."""
-        return method_name(name, self.kind)
-
-    def on_grid(self, name: str, error: FloatArray) -> Column:
-        """The method of each number from the grid, with how far it may lie from the scores'."""
-        known = self.method(name)
-        told = [f"{known}; from a grid of scores, at most {_rounded_up(e)} off" for e in error.flat]
-        plain = [told[i] if e > 0 else known for i, e in enumerate(error.flat)]
-        return words(plain).reshape(error.shape)
+        products = whole(cells.tally) if cells.distant is None else cells.distant.add_up(whole)
+        squares = _tenths(cells.dense(["bin"], "w2" if cells.weighted else "n")).reshape(-1)
+        return cls(
+            tenths=tenths,
+            line=lines.recalibration(named(products, "line/")),
+            rates=ClusteredRate.of_sums(hits, total, squares, **named(products, "tenth/")),
+            degrees=products["line/clusters"].reshape(rows.shape) - 1.0,
+        )
 
 
 def score_rows(
@@ -120,7 +102,7 @@ def score_rows(
     asked = decisions.roles.reference.get(attribute.name)
     parts: list[Rows] = []
     for within in (False, True) if decisions.roles.stratum else (False,):
-        placements: list[Tally] = []
+        placements: list[ScoreTally] = []
         calibrated: list[Rows] = []
         # Column by column: what is held of one is looked for but once.
         for name, column in classes.items():
@@ -216,16 +198,19 @@ def area_rows(scope: Scope, cells: list[ScoreCells], *, asked: str | None) -> li
     return rows
 
 
-def calibration_rows(scope: Scope, bins: Tally) -> list[Rows]:
+def calibration_rows(scope: Scope, bins: ScoreTally) -> list[Rows]:
     """Observed share per tenth of the score, and the line of logistic recalibration, by group.
 
     The scope's positive is the class whose score it is.
     """
-    if not len(bins):
+    if not len(bins.tally):
         return []
     order = [str(i) for i in range(BINS)]
-    (cells,) = ScoreCells.of(bins.relabel("bin", order))
-    return [_curve(scope, cells), *_lines(scope, cells)]
+    (cells,) = ScoreCells.of(
+        ScoreTally(tally=bins.tally.relabel("bin", order), distant=bins.distant)
+    )
+    fitted = Calibration.of(cells)
+    return [_curve(scope, cells, fitted), *_lines(scope, cells, fitted)]
 
 
 def _areas(cells: ScoreCells, reference: int) -> tuple[Auc, FloatArray]:
@@ -238,17 +223,20 @@ def _areas(cells: ScoreCells, reference: int) -> tuple[Auc, FloatArray]:
             sums = ("w", "w2", "w4", "wd", "wd2", "w2d", "w2d2")
         found = {name: cells.dense(["y"], sum_) for name, sum_ in zip(names, sums)}
         return weighted_delong(PlacementSums(**found)), np.zeros(shape)
-    use, cell = cells.places()
-    weight, placed = ("w", "wd") if cells.weighted else ("n", "d")
     numbers = np.arange(shape[0] * shape[1]).reshape(shape)
-    area, shared = clustered_delong(
-        cells.tally.sums[weight][use],
-        placed=cells.tally.sums[placed][use],
-        truth=cells.tally.codes["y"][use],
-        cell=cell[use],
-        cluster=cells.tally.codes["cluster"][use],
-        reference=np.broadcast_to(numbers[:, [reference]], shape).reshape(-1),
-    )
+    compared = np.broadcast_to(numbers[:, [reference]], shape).reshape(-1)
+    if cells.distant is None:
+        area, shared = clustered_delong(**cells.placed(), reference=compared)
+    else:
+        total = cells.weight(["y"]).reshape(-1, 2)
+        above = cells.dense(["y"], cells.names[1])[..., 1].reshape(-1)
+        whole = PartAreas(
+            labels=cells.tally.labels,
+            reference=compared,
+            total=total,
+            area=placed_area(total, above),
+        )
+        area, shared = whole.finish(cells.distant.add_up(whole))
     fields = {f: getattr(area, f).reshape(shape) for f in Auc.__dataclass_fields__}
     return Auc(**fields), shared.reshape(shape)
 
@@ -283,22 +271,21 @@ def _reasons(counts: FloatArray, weight: FloatArray) -> Column:
     return found
 
 
-def _curve(scope: Scope, cells: ScoreCells) -> Rows:
+def _curve(scope: Scope, cells: ScoreCells, fitted: Calibration) -> Rows:
     """The weighted share of hits in every tenth of the score, by (stratum, group, tenth)."""
     n = _tenths(cells.dense(["bin"], "n"))
-    mass, yes = cells.weight(["bin"]), cells.weight(["y", "bin"])[:, :, 1]
-    mass, yes = _tenths(mass), _tenths(yes)
+    mass, yes = fitted.tenths
     with np.errstate(all="ignore"):
         share = yes / mass
     members = (n > 0).sum(axis=(1, 2))
     limits = [scope.z, *(bonferroni(scope.level, members=int(k)) for k in members)]
-    ends = [wilson(*_effective(cells, yes, mass, q), z=q) for q in limits]
+    ends = [wilson(*_effective(cells, fitted, q), z=q) for q in limits]
     low, high = ends[0]
     # Each stratum is a family of its own, with its own critical value.
     family_low, family_high = (
         np.stack([ends[1 + k][side][k] for k in range(len(cells.strata))]) for side in (0, 1)
     )
-    edges = np.linspace(0, 1, CURVE_BINS + 1)
+    edges = np.linspace(0, 1, TENTHS + 1)
     places = [f"score {a:.1f}-{b:.1f}" for a, b in pairwise(edges)]
     named = [[p if name is None else f"{name}, {p}" for p in places] for name in cells.strata]
     return scope.block(
@@ -331,62 +318,29 @@ def _astray(cells: ScoreCells, n: FloatArray) -> FloatArray:
         return np.where(n > 0, np.minimum(at_edge / n, 1.0), 0.0)
 
 
-def _rounded_up(error: float) -> str:
-    """A bound in two digits, never below itself."""
-    step = 10.0 ** (np.floor(np.log10(error)) - 1) if error > 0 else 1.0
-    return f"{np.ceil(error / step) * step:.1e}"
-
-
 def _tenths(values: FloatArray) -> FloatArray:
-    return np.asarray(values.reshape(*values.shape[:-1], CURVE_BINS, -1).sum(axis=-1))
+    return np.asarray(values.reshape(*values.shape[:-1], TENTHS, -1).sum(axis=-1))
 
 
-def _effective(
-    cells: ScoreCells, yes: FloatArray, mass: FloatArray, z: float
-) -> tuple[FloatArray, FloatArray]:
+def _effective(cells: ScoreCells, fitted: Calibration, z: float) -> tuple[FloatArray, FloatArray]:
     """Hits and cases to put into Wilson's formula, by (stratum, group, tenth)."""
+    mass, yes = fitted.tenths
+    if fitted.rates is not None:
+        hits, n = fitted.rates.effective(z=z)
+        return hits.reshape(yes.shape), n.reshape(yes.shape)
     if cells.kind == "counted":
         return yes, mass
-    if cells.kind == "weighted":
-        squares = cells.dense(["y", "bin"], "w2")
-        hit, miss = _tenths(squares[:, :, 1]), _tenths(squares[:, :, 0])
-        found = weighted_rate(yes, mass - yes, hit_squares=hit, miss_squares=miss)
-        return found.hits, found.n
-    use, cell = cells.places()
-    tally = cells.tally
-    weight = tally.sums["w" if cells.weighted else "n"][use]
-    tenth = tally.codes["bin"][use] // (BINS // CURVE_BINS)
-    clustered = clustered_rate(
-        weight * tally.codes["y"][use],
-        weight,
-        cell=cell[use] * CURVE_BINS + tenth,
-        cluster=tally.codes["cluster"][use],
-        cells=yes.size,
-        squares=tally.sums["w2"][use] if cells.weighted else None,
-    )
-    hits, n = clustered.effective(z=z)
-    return hits.reshape(yes.shape), n.reshape(yes.shape)
+    squares = cells.dense(["y", "bin"], "w2")
+    hit, miss = _tenths(squares[:, :, 1]), _tenths(squares[:, :, 0])
+    found = weighted_rate(yes, mass - yes, hit_squares=hit, miss_squares=miss)
+    return found.hits, found.n
 
 
-def _lines(scope: Scope, cells: ScoreCells) -> list[Rows]:
+def _lines(scope: Scope, cells: ScoreCells, fitted: Calibration) -> list[Rows]:
     """Intercept and slope of the recalibration line, by (stratum, group)."""
-    rows = cells.dense([], "n")
-    mass = cells.weight(["bin"])
-    with np.errstate(all="ignore"):
-        mean = cells.dense(["bin"], "s") / mass
-        # As many as there are rows, so that small weights do not look like no data.
-        scale = (rows / mass.sum(axis=-1))[..., None]
-    scale = np.where(np.isfinite(scale), scale, 0.0)
-    yes = cells.weight(["y", "bin"])[:, :, 1]
-    extra: dict[str, Any] = {}
-    degrees = np.full(rows.shape, np.inf)
-    if cells.kind == "clustered":
-        extra["clusters"], degrees = _clusters(cells, scale, rows.shape)
-    elif cells.kind == "weighted":
-        extra["squares"] = cells.dense(["bin"], "w2") * scale**2
-    line = recalibrate(bounded_logit(mean), hits=yes * scale, n=mass * scale, **extra)
+    rows, line = cells.dense([], "n"), fitted.line
     family = bonferroni(scope.level, members=len(cells.groups))
-    z, q = (_student(value, degrees) for value in (scope.z, family))
+    z, q = (_student(value, fitted.degrees) for value in (scope.z, family))
     parts = []
     for what, value, error in (
         ("calibration_intercept", line.in_the_large, line.in_the_large_error),
@@ -411,26 +365,6 @@ def _lines(scope: Scope, cells: ScoreCells) -> list[Rows]:
             )
         )
     return parts
-
-
-def _clusters(
-    cells: ScoreCells, scale: FloatArray, shape: tuple[int, ...]
-) -> tuple[ClusteredBins, FloatArray]:
-    """What each cluster has in every bin, and the clusters less one of each line."""
-    use, cell = cells.places()
-    tally = cells.tally
-    weight = tally.sums["w" if cells.weighted else "n"][use] * scale.reshape(-1)[cell[use]]
-    cluster = tally.codes["cluster"][use]
-    pairs = np.unique(np.stack([cell[use], cluster], axis=1), axis=0)
-    clusters = np.bincount(pairs[:, 0], minlength=int(np.prod(shape))).reshape(shape)
-    held = ClusteredBins(
-        line=cell[use],
-        bin=tally.codes["bin"][use],
-        cluster=cluster,
-        hits=weight * tally.codes["y"][use],
-        n=weight,
-    )
-    return held, clusters.astype(np.float64) - 1.0
 
 
 def _student(z: float, degrees: FloatArray) -> FloatArray:

@@ -6,7 +6,6 @@ Root mean square, spread, worst pair, equalised odds, the four-fifths table, Man
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import ndtr, stdtr
 
 from evenhand.decisions.labels import SUMMARY
 from evenhand.lenses.rows import Rows, choose, words
@@ -22,6 +21,7 @@ from evenhand.speech import opening
 from evenhand.stats.estimate import FloatArray, student_critical
 from evenhand.stats.families import sidak
 from evenhand.stats.rates import base_group, koopman
+from evenhand.stats.special import ndtr, stdtr
 from evenhand.stats.spread import (
     Size,
     WorstPair,

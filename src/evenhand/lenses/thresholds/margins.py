@@ -1,7 +1,8 @@
 """Implied thresholds of one attribute: bandwidths, local fits and discrete sets, by stratum."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,11 @@ from evenhand.decisions.table import Decisions
 from evenhand.decisions.tallies.grid_margins import (
     distance_sums,
     distance_values,
+    distant_pairs,
     grid_margins,
     group_cuts,
 )
-from evenhand.decisions.tallies.near import LocalSums, local_sums, score_values
+from evenhand.decisions.tallies.near import LocalPairs, LocalSums, local_sums, score_values
 from evenhand.decisions.tallies.thresholds import (
     Margins,
     counts_as_binary,
@@ -40,7 +42,13 @@ from evenhand.stats.thresholds.implied import (
     implied_thresholds,
     threshold_limits,
 )
-from evenhand.stats.thresholds.local import cluster_fit
+from evenhand.stats.thresholds.local import (
+    ClusterFit,
+    LocalTotals,
+    cluster_fit,
+    cluster_products,
+    products_fit,
+)
 from evenhand.stats.thresholds.sets import CostSet, make_set
 
 # Rows for each distinct score before few scores are called discrete rather than a small sample.
@@ -49,6 +57,8 @@ ROWS_PER_VALUE = 3
 MOST_EXACT_CELLS = 200
 # So many clusters are left out one by one; of more, none is large enough to matter.
 MOST_LEFT_OUT = 200_000
+# The fits whose errors clusters change, and the degrees of their polynomials.
+DEGREES = {"linear_clusters": 1, "quadratic_clusters": 2}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,6 +213,10 @@ def measure_margins(
         whole = whole_cells(h) if tallied.totals is not None and not bandwidth else None
         if tallied.distances is not None:
             sums, source = distance_sums(tallied, places, h), "; sums from the grid of scores"
+            distant = distant_pairs(
+                decisions, attribute, positive=str(positive), strata=places, bandwidths=h
+            )
+            sums = replace(sums, distant=distant)
         elif whole is not None:
             h = whole
             sums, source = near_sums(tallied, places, h), ""
@@ -211,10 +225,13 @@ def measure_margins(
             source = ""
         else:
             sums, source = binned_sums(histogram, h), "; sums from the histogram"
+        fits = _distant_fits(sums, len(places))
         for j, k in enumerate(places):
             mine = slice(j * len(groups), (j + 1) * len(groups))
             here = {i - mine.start: v for i, v in values.items() if mine.start <= i < mine.stop}
-            estimate = _fit(sums, mine, threshold=cuts, bandwidth=h[mine], level=level)
+            estimate = _fit(
+                sums, mine, threshold=cuts, bandwidth=h[mine], level=level, fits=fits[j]
+            )
             named = "bandwidth given" if bandwidth else "bandwidth by Fan and Gijbels' rule"
             found.append(
                 Margin(
@@ -320,7 +337,13 @@ def _discrete(
 
 
 def _fit(
-    sums: LocalSums, mine: slice, *, threshold: FloatArray, bandwidth: FloatArray, level: float
+    sums: LocalSums,
+    mine: slice,
+    *,
+    threshold: FloatArray,
+    bandwidth: FloatArray,
+    level: float,
+    fits: Mapping[str, ClusterFit],
 ) -> ImpliedThresholds:
     held = sums.moments
     moments = replace(
@@ -332,22 +355,97 @@ def _fit(
         squared_outcome=held.squared_outcome[mine],
         n_below=None if held.n_below is None else held.n_below[mine],
     )
-    fits: dict[str, Any] = {}
-    if sums.cluster_cell is not None and sums.cluster is not None:
-        keep = (sums.cluster_cell >= mine.start) & (sums.cluster_cell < mine.stop)
-        if keep.any():
-            assert sums.cluster_weight is not None
-            assert sums.cluster_outcome is not None
-            for name, degree in (("linear_clusters", 1), ("quadratic_clusters", 2)):
-                fits[name] = cluster_fit(
-                    sums.cluster_weight[keep],
-                    outcome=sums.cluster_outcome[keep],
-                    groups=sums.cluster_cell[keep] - mine.start,
-                    clusters=sums.cluster[keep],
-                    degree=degree,
-                    n_groups=mine.stop - mine.start,
-                    jackknife=int(keep.sum()) <= MOST_LEFT_OUT,
-                )
+    fits = fits or _cluster_fits(sums.pairs, mine)
     return implied_thresholds(
         moments, threshold=threshold, bandwidth=bandwidth, level=level, **fits
     )
+
+
+def _cluster_fits(pairs: LocalPairs | None, mine: slice) -> dict[str, ClusterFit]:
+    """The fits with the errors of clusters, of the cells of a stratum that has any."""
+    keep = (
+        np.zeros(0, bool)
+        if pairs is None
+        else (pairs.cell >= mine.start) & (pairs.cell < mine.stop)
+    )
+    if pairs is None or not keep.any():
+        return {}
+    return {
+        name: cluster_fit(
+            pairs.weight[keep],
+            outcome=pairs.outcome[keep],
+            groups=pairs.cell[keep] - mine.start,
+            clusters=pairs.cluster[keep],
+            degree=degree,
+            n_groups=mine.stop - mine.start,
+            jackknife=int(keep.sum()) <= MOST_LEFT_OUT,
+        )
+        for name, degree in DEGREES.items()
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartFits:
+    """What a part of the clusters adds to every product that the errors of fits need.
+
+    A function of the `LocalPairs` of whole clusters; `fits` are those to all rows, by stratum and
+    degree. Both kinds of product are added up: how many clusters there are is known in the end.
+    """
+
+    fits: tuple[Mapping[str, LocalTotals], ...]
+
+    def __call__(self, pairs: LocalPairs) -> dict[str, FloatArray]:
+        """Products by name."""
+        found: dict[str, FloatArray] = {}
+        for stratum, (mine, fits) in enumerate(self._strata()):
+            keep = (pairs.cell >= mine.start) & (pairs.cell < mine.stop)
+            for (name, whole), jackknife in product(fits.items(), (False, True)):
+                sums = cluster_products(
+                    pairs.weight[keep],
+                    outcome=pairs.outcome[keep],
+                    groups=pairs.cell[keep] - mine.start,
+                    clusters=pairs.cluster[keep],
+                    whole=whole,
+                    jackknife=jackknife,
+                )
+                found |= {f"{stratum}/{name}/{jackknife}/{k}": v for k, v in sums.items()}
+        return found
+
+    def finish(self, products: Mapping[str, FloatArray]) -> list[dict[str, ClusterFit]]:
+        """The fits of every stratum, with the errors that the products of all clusters give."""
+        found: list[dict[str, ClusterFit]] = []
+        for stratum, (_, fits) in enumerate(self._strata()):
+            made = {}
+            for name, whole in fits.items():
+                pairs = products[f"{stratum}/{name}/True/pairs"].sum()
+                jackknife = bool(pairs <= MOST_LEFT_OUT)
+                prefix = f"{stratum}/{name}/{jackknife}/"
+                own = {
+                    k.removeprefix(prefix): v for k, v in products.items() if k.startswith(prefix)
+                }
+                if pairs:
+                    made[name] = products_fit(own, whole=whole, jackknife=jackknife)
+            found.append(made)
+        return found
+
+    def _strata(self) -> Iterator[tuple[slice, Mapping[str, LocalTotals]]]:
+        """Which cells are a stratum's, and the fits there."""
+        start = 0
+        for fits in self.fits:
+            size = len(next(iter(fits.values())).coefficients)
+            yield slice(start, start + size), fits
+            start += size
+
+
+def _distant_fits(sums: LocalSums, strata: int) -> list[dict[str, ClusterFit]]:
+    """The fits of every stratum whose clusters stay in Spark; none where they do not."""
+    if sums.distant is None:
+        return [{} for _ in range(strata)]
+    held = [np.split(each, strata) for each in (sums.moments.weight, sums.moments.outcome)]
+    part = PartFits(
+        fits=tuple(
+            {name: LocalTotals.of(w, outcome=y, degree=d) for name, d in DEGREES.items()}
+            for w, y in zip(*held, strict=True)
+        )
+    )
+    return part.finish(sums.distant.add_up(part))
