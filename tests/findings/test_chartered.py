@@ -17,11 +17,13 @@ from evenhand.decisions.table import Decisions
 from evenhand.errors import DataError
 from evenhand.findings.charter import (
     KEPT,
+    assign,
     charter_findings,
     charter_limits,
     groups_of,
     with_settings,
 )
+from evenhand.findings.finding import Finding
 from evenhand.findings.limits import judge
 from evenhand.findings.run import Audit, audit
 from evenhand.lenses.rows import Rows
@@ -171,6 +173,34 @@ def test_findings_name_layer_and_owner() -> None:
             "No cost ratio is chosen for gender=male: what it implies is measured and not judged.",
         ),
     ]
+
+
+OWNED = '[implementation]\nowner = "the model team"\n'
+WHOSE_LABELERS = {
+    "nobody": ("", "Implementation: label operations.", None),
+    "the layer's owner": (OWNED, "Implementation: label operations (ask the model team).",
+                          "the model team"),
+    "their own": (OWNED + 'labelers_follow = {owner = "guidelines and training"}\n',
+                  "Implementation: guidelines and training.", "guidelines and training"),
+    "the same people": (OWNED + 'labelers_follow = {owner = "the model team"}\n',
+                        "Implementation: the model team.", "the model team"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WHOSE_LABELERS)
+def test_guidelines_are_not_the_model_teams_unless_the_charter_says_so(name: str) -> None:
+    layers, whose, owner = WHOSE_LABELERS[name]
+    charter = parse_charter(f'schema = "evenhand.charter/1"\n{layers}')
+    shared = {"layer": "implementation", "verdict": "outside", "sentence": "", "attribute": None,
+              "measure": "cost_ratio", "rows": (), "next": "Do so."}  # fmt: skip
+    lenses = ("labelers", "thresholds")
+    labels, model = assign([Finding(lens=lens, **shared) for lens in lenses], charter)
+    assert (labels.whose, labels.owner) == (whose, owner)
+    asked = "the model team" if layers else "engineers and label operations"
+    assert model.whose == f"Implementation: {asked}."
+    # What is found of labels by another lens is of the same people.
+    [rates] = assign([Finding(lens="statistical", **shared)], charter, labels=True)
+    assert (rates.whose, rates.owner) == (whose, owner)
 
 
 @pytest.mark.parametrize(
@@ -341,9 +371,11 @@ def test_a_gap_that_the_chosen_weight_makes_goes_to_the_policys_owner() -> None:
                   "false_positive_rate_ratio = 0.8", "selection_rate_gap = 0.03"):  # fmt: skip
         found = chartered(table, limit).findings[0]
         assert (found.layer, found.owner, found.verdict) == ("policy", "Bo", "outside"), limit
-        assert found.next == (
-            "Decide which of the two gives way: the limit, or the weight of the two mistakes."
-        )
+        assert re.fullmatch(
+            r"Decide which of the two gives way: the limit, which is broken by [\d.]+ (points )?"
+            r"\([\d.]+ to [\d.]+\), or the weight of the two mistakes\.",
+            str(found.next),
+        ), found.next
         said = re.search(
             r"would have to weigh as much as ([\d.]+) wrongful decisions for group B, or ([\d.]+) "
             r"for group A\. Decide which of the two gives way",

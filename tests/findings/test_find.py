@@ -205,8 +205,8 @@ def test_words_come_in_as_data() -> None:
         "Group f gets decision '1' on weaker evidence than agreed: from a 30% chance of '1' on "
         "(26% to 36%), where 40% to 50% was agreed. Group m 48%. For group f one missed '1' is "
         "treated as seriously as 2.3 wrong ones (1.8 to 2.9); for group m 1.1. Agreed: 1 to 1.5. "
-        "Move the cut for group f to where what was agreed is kept. Whether groups may have cuts "
-        "of their own is a question of law."
+        "Move the cut for group f to where the chance of '1' is 40%; today it is 30% (26% to 36%). "
+        "Whether groups may have cuts of their own is a question of law."
     )
     words = Words(
         item=("post", "posts"), link="by", decided="cut", missed=("oversight", "oversights"),
@@ -225,8 +225,8 @@ def test_words_come_in_as_data() -> None:
     assert replace(own, **unsaid) == replace(plain, **unsaid)
     assert own.numbers == (0, 1)
     assert own.next == (
-        "Move the cut for posts by women to where what was agreed is kept. Whether groups may have "
-        "cuts of their own is a question of law."
+        "Move the cut for posts by women to where the chance of '1' is 40%; today it is 30% (26% "
+        "to 36%). Whether groups may have cuts of their own is a question of law."
     )
     said = say(own.plain(), list(rows), words)
     assert said.headline == "Posts by women are cut on weaker evidence than agreed"

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import evenhand as eh
-from evenhand.decisions.labels import SUMMARY
 from evenhand.findings.sentences.redecide import decisions_beyond, decisions_step
 from evenhand.findings.sentences.words import Words
 from evenhand.lenses.rows import Row
@@ -118,15 +117,39 @@ def simulated(rng: np.random.Generator, sizes: tuple[int, int], rates: tuple[flo
 
 @pytest.mark.parametrize("sizes", [(100, 100), (100, 2000), (2000, 100)])
 @pytest.mark.parametrize("rates", [(0.1, 0.3), (0.3, 0.6), (0.9, 0.5)])
-def test_intervals_cover(sizes: tuple[int, int], rates: tuple[float, float]) -> None:
-    rng, edge, covered, runs = np.random.default_rng(3), 0.8, 0, 600
+def test_intervals_cover_where_they_are_told(
+    sizes: tuple[int, int], rates: tuple[float, float]
+) -> None:
+    rng, edge, covered = np.random.default_rng(3), 0.8, []
     wanted = rates[1] * (edge if rates[0] < rates[1] else 1 / edge)
     truth = sizes[0] * abs(rates[0] - wanted)
-    for _ in range(runs):
-        counted = decisions_beyond(*simulated(rng, sizes, rates, edge))
-        assert counted is not None
-        covered += counted[1] <= truth <= counted[2]
-    assert covered / runs >= 0.93
+    for _ in range(600):
+        lead, held = simulated(rng, sizes, rates, edge)
+        if lead["family_high"] < edge or lead["family_low"] > 1 / edge:
+            counted = decisions_beyond(lead, held)
+            assert counted is not None
+            covered.append(counted[1] <= truth <= counted[2])
+    assert np.mean(covered) >= 0.93
+    assert len(covered) > 100
+
+
+def test_beside_its_limit_the_usual_interval_would_not_hold() -> None:
+    """True rates whose ratio lies just beyond 0.8: told in one of eleven tables."""
+    rng, held_by = np.random.default_rng(5), {"told": 0, "allowed for": 0, "usual": 0}
+    truth = 1500 * (0.8 * 0.4 - 0.31)
+    for _ in range(1200):
+        lead, held = simulated(rng, (1500, 1500), (0.31, 0.4), 0.8)
+        if lead["family_high"] < 0.8:
+            counted = decisions_beyond(lead, held)
+            assert counted is not None
+            own, other = (one["value"] for one in held)
+            near = 1500 * (0.8 * other - own) - (counted[2] - counted[0])
+            held_by["told"] += 1
+            held_by["allowed for"] += counted[1] <= truth <= counted[2]
+            held_by["usual"] += near <= truth <= counted[2]
+    assert held_by["told"] > 80
+    assert held_by["allowed for"] / held_by["told"] >= 0.95
+    assert held_by["usual"] / held_by["told"] <= 0.85
 
 
 def test_nothing_is_said_where_no_number_follows() -> None:
@@ -134,7 +157,6 @@ def test_nothing_is_said_where_no_number_follows() -> None:
     assert decisions_step(lead, Words(), held).startswith("To keep what was agreed, about ")
     assert decisions_step(lead, Words(), []) == ""
     assert decisions_step(lead, Words(), [held[0], held[1] | {"low": None}]) == ""
-    assert decisions_step(lead | {"stratum": SUMMARY}, Words(), held) == ""
     assert decisions_step(None, Words(), held) == ""
     there = decisions_step(lead | {"stratum": "18-30"}, Words(stratum="age"), held)
     assert "decisions on group a where age is 18-30 would have to" in there

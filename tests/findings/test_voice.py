@@ -1029,6 +1029,16 @@ COSTS: dict[str, tuple[Any, Words, list[dict[str, Any]], str]] = {
             "seriously as 7.0 wrong ones (6.2 to 8.1). Agreed: 2.7 to 6."
         ),
     ),
+    "evidence alike": (
+        say_costs,
+        POSTS,
+        [cost("female", 4.0, 3.0, 5.2), cost("male", 4.5, 3.3, 6.1)],
+        (
+            "Posts by women are removed from a 20% chance of a violation on (16% to 25%); men 18%; "
+            "no difference between them is shown. For women one missed violation is treated as "
+            "seriously as 4.0 wrongful removals (3.0 to 5.2); for men 4.5."
+        ),
+    ),
     "evidence open": (
         say_costs,
         POSTS,
@@ -1279,16 +1289,19 @@ CURVE = {
 DETAILS = {"thresholds": {"cost_curves": {"groups": [CURVE]}}}
 LAW = "Whether groups may have cuts of their own is a question of law."
 COMPARE = "compare remedies side by side, with what each costs (evenhand compare)."
+# 16.7 − 6 = 10.7, up to 23.5 − 6 = 17.5; the nearer end allows for its being told only outside.
+LESS = "To keep what was agreed, the weight of a miss would have to fall by 11 (1.0 to 18)."
 STEPS = {
     "thresholds": f"A cut of 0.58 (0.55 to 0.61) for posts by nonbinary people would meet the "
     f"agreement; today it is 0.35. {LAW}",
-    "labelers": "Go through labels on posts by nonbinary people with the labelers, and say in the "
-    "guideline and in training how much evidence is enough.",
-    "counterfactual": f"Train on texts with the words exchanged, or mask them, and {COMPARE}",
-    "norms": f"Look at the words that carry it, and {COMPARE}",
-    "statistical": "Look first where it comes from: how common and how well told apart true cases "
-    f"are in each group, and how good their labels are. Then {COMPARE}",
-    "another": f"Find out where it comes from, and {COMPARE}",
+    "labelers": f"{LESS} Go through labels on posts by nonbinary people with the labelers, and say "
+    "in the guideline and in training how much evidence is enough.",
+    "counterfactual": f"{LESS} Train on texts with the words exchanged, or mask them, and "
+    f"{COMPARE}",
+    "norms": f"{LESS} Look at the words that carry it, and {COMPARE}",
+    "statistical": f"{LESS} Look first where it comes from: how common and how well told apart "
+    f"true cases are in each group, and how good their labels are. Then {COMPARE}",
+    "another": f"{LESS} Find out where it comes from, and {COMPARE}",
 }
 
 
@@ -1302,7 +1315,8 @@ def test_what_to_do_next(lens: str) -> None:
 
 def test_what_to_do_counts_the_decisions_between_a_gap_and_its_limit() -> None:
     finding = {"verdict": OUT, "layer": "implementation", "lens": "statistical"}
-    # 10 points of 400 decisions over a limit of 5: (0.10 − 0.05) × 400 = 20, from 4 to 36.
+    # 10 points of 400 decisions over a limit of 5: (0.10 − 0.05) × 400 = 20, up to 0.09 × 400 = 36.
+    # Told only where it is shown to lie beyond, it may be none: 0.05 is 2.4 standard errors.
     gap = {
         "measure": "selection_rate_gap",
         "attribute": "gender",
@@ -1319,10 +1333,13 @@ def test_what_to_do_counts_the_decisions_between_a_gap_and_its_limit() -> None:
     }
     said = next_step(finding, gap, POSTS)
     assert said.startswith(
-        "To keep what was agreed, about 20 (4 to 36) of the 400 decisions on posts by women would "
+        "To keep what was agreed, about 20 (up to 36) of the 400 decisions on posts by women would "
         "have to come out otherwise. Look first whether the groups differ in what decisions should "
         "depend on, and compare within it (--stratum). "
     )
+    # 25 points, 20 beyond: 80 from 64 to 96, for 10 standard errors leave nothing to allow for.
+    far = gap | {"value": 0.25, "family_low": 0.21, "family_high": 0.29}
+    assert "about 80 (64 to 96) of the 400" in next_step(finding, far, POSTS)
     down = gap | {"value": -0.10, "family_low": -0.14, "family_high": -0.06}
     assert next_step(finding, down, POSTS)[:70] == said[:70]
     heard = replace(POSTS, heard=frozenset({source_of(gap)}))
@@ -1419,7 +1436,11 @@ def test_what_to_do_counts_the_labels_at_stake(name: str) -> None:
 def test_few_labels_of_a_truth_are_not_counted_on() -> None:
     finding = {"verdict": OUT, "layer": "implementation", "lens": "labelers"}
     lead, few = TURNED["weight"][0], {**LABELLED, "hits": 30.0, "misses": 10.0}
-    plain = "Go through labels on posts by nonbinary people with the labelers, and say in the"
+    # 12 − 6, and 18 − 6 at most.
+    plain = (
+        "To keep what was agreed, the weight of a miss would have to fall by 6.0 (up to 12). Go "
+        "through labels on posts by nonbinary people with the labelers, and say in the"
+    )
     for counts in (few, {**LABELLED, "z_hit": None}, {**LABELLED, "group": "male"}):
         held = {"labelers": {"attributes": [{"attribute": "gender", "counts": [counts]}]}}
         assert next_step(finding, lead, POSTS, held).startswith(plain)
@@ -1427,7 +1448,11 @@ def test_few_labels_of_a_truth_are_not_counted_on() -> None:
 
 def test_what_to_do_without_a_number_or_a_group() -> None:
     finding = {"verdict": OUT, "layer": "implementation", "lens": "thresholds"}
-    moved = f"Move the cut for posts by nonbinary people to where what was agreed is kept. {LAW}"
+    # 1 ÷ (1 + 6), and 1 ÷ 17.7 from 1 ÷ 24.5 to 1 ÷ 11.3.
+    moved = (
+        "Move the cut for posts by nonbinary people to where the chance of a violation is 14%; "
+        f"today it is 5.6% (4.1% to 8.8%). {LAW}"
+    )
     assert next_step(finding, THREE[0], POSTS) == moved
     nobody = {
         "thresholds": {"cost_curves": {"groups": [CURVE | {"cheapest": {"threshold": None}}]}}
@@ -1438,7 +1463,8 @@ def test_what_to_do_without_a_number_or_a_group() -> None:
         "against that person."
     )
     assert next_step(finding | {"layer": "policy"}, THREE[0], POSTS) == (
-        "Decide which of the two gives way: the limit, or the weight of the two mistakes."
+        "Decide which of the two gives way: the limit, which is broken by 11 (1.0 to 18), or the "
+        "weight of the two mistakes."
     )
 
 

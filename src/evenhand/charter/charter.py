@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evenhand.stats.estimate import number
-from evenhand.stats.thresholds.costs import implied_threshold
 
 LAYERS = ("product", "policy", "implementation")
 
@@ -16,6 +15,7 @@ ASKED = {
     "policy": "whoever owns the rules",
     "implementation": "engineers and label operations",
 }
+LABEL_OPERATIONS = "label operations"
 QUESTIONS: dict[str, dict[str, str]] = {
     "product": {
         "serves_everyone": "Does what it sets out to do serve everyone it affects?",
@@ -64,11 +64,15 @@ class System:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """An answer to one of the layer's questions, and who gave it."""
+    """An answer to one of the layer's questions, and who gave it.
+
+    `apart` where the charter names somebody else than the layer's owner for it.
+    """
 
     question: str
     text: str | None
     owner: str | None = None
+    apart: bool = False
     date: datetime.date | None = None
     consulted: tuple[str, ...] = ()
 
@@ -130,12 +134,12 @@ class Choice:
     @property
     def threshold(self) -> float:
         """The implied threshold, 1/(1+c): from which probability on it pays to act."""
-        return float(implied_threshold(self.cost_ratio))
+        return _implied(self.cost_ratio)
 
     @property
     def threshold_band(self) -> tuple[float, float]:
         """The band of implied thresholds; the highest ratio gives the lowest threshold."""
-        return float(implied_threshold(self.high)), float(implied_threshold(self.low))
+        return _implied(self.high), _implied(self.low)
 
     @property
     def whom(self) -> str:
@@ -205,6 +209,14 @@ class Charter:
         return self.layers[layer].owner if layer in self.layers else None
 
     @property
+    def owner_of_labelers(self) -> str | None:
+        """Who instructs the people who label, where the charter names somebody for that."""
+        layer = self.layers.get("implementation")
+        asked = QUESTIONS["implementation"]["labelers_follow"]
+        answers = layer.answers if layer is not None else ()
+        return next((one.owner for one in answers if one.question == asked and one.apart), None)
+
+    @property
     def positive_is(self) -> str | None:
         """What a positive decision is for the person decided about, where the charter says so."""
         said = self.roles.get("positive_is")
@@ -269,6 +281,12 @@ class Charter:
             ],
             "roles": _plain(dict(self.roles)),
         }
+
+
+def _implied(cost_ratio: float) -> float:
+    from evenhand.stats.thresholds.costs import implied_threshold
+
+    return float(implied_threshold(cost_ratio))
 
 
 def _plain(value: Any) -> Any:

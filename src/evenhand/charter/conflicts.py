@@ -5,17 +5,19 @@ error rates need different cost ratios.
 """
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from evenhand.charter.charter import Charter
 from evenhand.charter.words import percent, plain_number
 from evenhand.lenses.measures import look_up
-from evenhand.stats.thresholds.costs import EqualRate
-from evenhand.stats.thresholds.required import rates_at_cost_ratio, required_cost_ratio
+
+if TYPE_CHECKING:
+    from evenhand.stats.thresholds.costs import EqualRate
 
 # The rate of signal detection that a limited rate is, or that it leaves over.
-RATES: dict[str, tuple[EqualRate, bool]] = {
+RATES: "dict[str, tuple[EqualRate, bool]]" = {
     "false_positive_rate": ("false_positive_rate", False),
     "true_negative_rate": ("false_positive_rate", True),
     "false_negative_rate": ("false_negative_rate", False),
@@ -28,7 +30,7 @@ SEPARATION = 2.0
 
 def rate_band(
     measure: str, limits: tuple[float, float], rate: float
-) -> tuple[EqualRate, float, float] | None:
+) -> "tuple[EqualRate, float, float] | None":
     """The rate that a limit on a gap or a ratio speaks of, and the band it leaves a group.
 
     `rate` is the reference's, of the rate that the limit is on. None for any other measure.
@@ -73,6 +75,8 @@ def _with_numbers(
     charter: Charter, measure: str, limits: tuple[float, float]
 ) -> Iterator[tuple[str, str | None]]:
     """The cost ratio that each group would need, where the charter knows prevalences."""
+    from evenhand.stats.thresholds.required import rates_at_cost_ratio, required_cost_ratio
+
     known: dict[str, list[tuple[str, float]]] = {}
     for (attribute, group), share in charter.prevalence.items():
         if attribute is not None and group is not None:

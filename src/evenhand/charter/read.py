@@ -185,6 +185,7 @@ def _layer(entry: Entry) -> Layer:
                     question=question,
                     text=given.text("answer"),
                     owner=given.text("owner") or owner,
+                    apart=given.text("owner") is not None,
                     date=given.day("date") or date,
                     consulted=given.texts("consulted") or consulted,
                 )

@@ -256,7 +256,8 @@ which_mistake_hurts = ""
 [implementation]
 owner = ""
 date = ""
-# Do the people who label follow the rule?
+# Do the people who label follow the rule? Whoever instructs them may be named, with the answer:
+# labelers_follow = {answer = "", owner = "guidelines and training"}
 labelers_follow = ""
 # Do the models strike the chosen balance for every group?
 models_balance = ""

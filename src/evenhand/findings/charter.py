@@ -17,12 +17,11 @@ from evenhand.charter.concerns import (
     mixed_concerns,
     mixed_groups,
 )
-from evenhand.charter.read import read_charter
 from evenhand.decisions.labels import MISSING
 from evenhand.decisions.table import Decisions
-from evenhand.findings.finding import Finding
+from evenhand.findings.finding import LAYER, Finding
 from evenhand.findings.limits import NOT_ASSESSED, WITHIN, Limit
-from evenhand.findings.sentences.steps import whose_words
+from evenhand.findings.sentences.steps import whose_labelers, whose_words
 from evenhand.lenses.rows import Rows
 
 # What an audit says of the charter itself; answers still in want of words are for `charter check`.
@@ -36,7 +35,11 @@ KEPT = (
 
 def the_charter(charter: Charter | str | Path | None) -> Charter | None:
     """A charter as it was given, or read from its file."""
-    return read_charter(charter) if isinstance(charter, str | Path) else charter
+    if not isinstance(charter, str | Path):
+        return charter
+    from evenhand.charter.read import read_charter
+
+    return read_charter(charter)
 
 
 def with_charter(decisions: Decisions, charter: Charter | None) -> Decisions:
@@ -126,14 +129,22 @@ def kept(rows: Rows) -> bool:
     return verdicts - {NOT_ASSESSED} == {WITHIN}
 
 
-def assign(findings: Iterable[Finding], charter: Charter | None) -> list[Finding]:
-    """The findings with the owner of their layer, who should look, and whose they are in words."""
+def assign(
+    findings: Iterable[Finding], charter: Charter | None, *, labels: bool = False
+) -> list[Finding]:
+    """The findings with the owner of their layer, who should look, and whose they are in words.
+
+    `labels` where the decisions are those of people who label.
+    """
     owners = {layer: charter.owner_of(layer) if charter else None for layer in LAYERS}
+    instructs = charter.owner_of_labelers if charter else None
     assigned = []
     for finding in findings:
         owner = finding.owner or owners.get(finding.layer)
-        whose = whose_words(finding.layer, owner) if finding.next else None
-        assigned.append(replace(finding, owner=owner, whose=whose))
+        said = whose_words(finding.layer, owner)
+        if (labels or finding.lens == "labelers") and finding.layer == LAYER:
+            said, owner = whose_labelers(instructs, owner), instructs or owner
+        assigned.append(replace(finding, owner=owner, whose=said if finding.next else None))
     return assigned
 
 

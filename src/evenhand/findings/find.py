@@ -1,6 +1,6 @@
 """From rows to findings: the rows of one measure gathered under one verdict and one claim."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from evenhand.decisions.labels import SUMMARY
 from evenhand.findings.finding import (
+    LAYER,
     NONE,
     NONE_PROVEN,
     Certainty,
@@ -30,14 +31,19 @@ from evenhand.findings.sentences.costs import stated_costs, undefined_rows
 from evenhand.findings.sentences.finding import say_all, whole
 from evenhand.findings.sentences.labelers import WEIGHTS_COMPARED, explaining_rows
 from evenhand.findings.sentences.policy import policy_rows
-from evenhand.findings.sentences.rows import chosen, wanted_rows
+from evenhand.findings.sentences.rows import (
+    chosen,
+    chosen_behind,
+    wanted_behind,
+    wanted_rows,
+)
 from evenhand.findings.sentences.words import Said, Words
 from evenhand.findings.settle import settle
 from evenhand.lenses.measures import leading_measures, look_up, surely_apart
 from evenhand.lenses.rows import Row, Rows
 from evenhand.lenses.scope import UNTOLD_UNDER
 
-LAYER, POLICY = "implementation", "policy"
+POLICY = "policy"
 # What the average labeler does, in the place of what all labels together show.
 AVERAGES = ("cost_ratio_ratio_average", "criterion_gap_average", "separation_gap_average")
 _BARS = ("criterion_gap", "criterion_gap_average")
@@ -248,6 +254,8 @@ def _claims(
             explaining = explaining_rows(rows, attribute=family.attribute, group=compared)
     policy = policy_rows(rows, first) if verdict == OUTSIDE else []
     rests_on = [] if costs or family.labelers else _stated_beside(rows, first)
+    if verdict == OUTSIDE and not family.labelers:
+        rests_on += _asked_for(rows, first, wanted_behind, chosen_behind)
     finding = Finding(
         lens=family.lens,
         layer=POLICY if policy else LAYER,
@@ -268,21 +276,31 @@ def _claims(
 
 def _stated_beside(rows: Rows, lead: Row) -> list[int]:
     """Where the rows stand that the sentence of a leading row states beside it."""
+    return _asked_for(rows, lead, wanted_rows, chosen)
+
+
+def _asked_for(
+    rows: Rows,
+    lead: Row,
+    wanted: Callable[[Row], list[dict[str, Any]]],
+    pick: Callable[[Row, Sequence[Row]], list[Row]],
+) -> list[int]:
+    """Where the rows stand that are picked of those that a leading row wants."""
     places: list[int] = []
-    for asked in wanted_rows(lead):
+    for asked in wanted(lead):
         mask = np.ones(len(rows), dtype=bool)
         for name, value in asked.items():
             column = rows[name]
             mask &= np.array([one == value for one in column], dtype=bool)
         at = np.flatnonzero(mask)
         held = dict(zip(at.tolist(), rows.take(at)))
-        said = chosen(lead, list(held.values()))
+        said = pick(lead, list(held.values()))
         places += [i for i, row in held.items() if any(row is one for one in said)]
     return places
 
 
 def _claimable(row: Row) -> bool:
-    """Whether a row that no limit judges is worth a claim: surely apart, and not on few cases."""
+    """Whether a row that no limit judges is worth a claim: proven apart, and not on few cases."""
     return surely_apart(row) and not small_row(row, under=UNTOLD_UNDER)
 
 

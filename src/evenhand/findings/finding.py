@@ -11,6 +11,8 @@ from evenhand.lenses.rows import Row
 from evenhand.speech import number
 
 MORE, LESS, SAME, NONE, UNDEFINED = "more", "less", "same", "none", "undefined"
+# Whose findings are, unless those who chose have to choose again.
+LAYER = "implementation"
 PROVEN, NONE_PROVEN = "proven difference", "none proven"
 # Kinds of numbers whose sign, or side of 1, is a direction.
 _DIRECTED = ("gap", "ratio", "correlation")

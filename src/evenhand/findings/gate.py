@@ -42,7 +42,7 @@ class Gate:
 
 
 def gate(result: "Audit", *, fail_on: str | None = None) -> Gate:
-    """Hold an audit's verdict against what is to fail: outside, or also what cannot be told.
+    """Hold an audit's verdict against what is to fail: outside, or also what the data cannot tell.
 
     Whoever says what is to fail must have set a limit, since else nothing could.
 

@@ -135,7 +135,7 @@ def single_labelers(rows: Rows) -> NDArray[np.bool_]:
 def counted_rows(rows: Rows) -> Rows:
     """The rows that the overall verdict counts.
 
-    Of single labelers only those surely outside: that one labeler's few labels leave it open
+    Of single labelers only those shown to lie outside: that one labeler's few labels leave it open
     says nothing about the groups.
     """
     return rows.take(~single_labelers(rows) | (rows["verdict"] == OUTSIDE))

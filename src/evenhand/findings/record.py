@@ -2,8 +2,12 @@
 
 import json
 from collections.abc import Mapping
+from math import nan
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from evenhand.files.documents import check_document, check_schema, read_json, sealed
 from evenhand.findings.registry import FORMER_NAMES
@@ -40,7 +44,7 @@ def record_text(record: Mapping[str, Any], *, rows: Rows | None = None) -> str:
     # At this depth there is one such line: within words a line's end is written otherwise.
     mark = '\n "results": []'
     before, _, after = _indented({**record, "results": []}).partition(mark)
-    return sealed(f'{before}\n "results": {results}{after}')
+    return sealed(f'{before}\n "results": ', results, after)
 
 
 _WRITTEN: dict[str, Any] = {"ensure_ascii": False, "allow_nan": False}
@@ -64,15 +68,23 @@ def _results_text(columns: Mapping[str, list[Any]]) -> str | None:
     """Result rows just as `_indented` writes them; None where there are none, or no plain ones.
 
     Python's writer looks at every value by itself where it has to indent, and rows are all but
-    everything that a record holds: here they are written by column, each word once.
+    everything that a record holds: here they are written by column, each word once, and Polars
+    lays the columns together.
     """
     texts = [_column_text(values) for values in columns.values()]
     known = [column for column in texts if column]
     if not known or len(known) < len(texts):
         return None
-    keys = (json.dumps(name, **_WRITTEN).replace("%", "%%") for name in columns)
-    form = "{\n   " + ",\n   ".join(f"{key}: %s" for key in keys) + "\n  }"
-    return "[\n  " + ",\n  ".join(map(form.__mod__, zip(*known))) + "\n ]"
+    import polars as pl
+
+    keys = [f"{json.dumps(name, **_WRITTEN)}: " for name in columns]
+    parts = [
+        part for i, key in enumerate(keys) for part in (pl.lit(",\n   " + key), pl.col(str(i)))
+    ]
+    parts[0] = pl.lit("  {\n   " + keys[0])
+    frame = pl.DataFrame({str(i): pl.Series(column) for i, column in enumerate(known)})
+    rows = frame.select(pl.concat_str(*parts, pl.lit("\n  }")).str.join(",\n"))
+    return f"[\n{rows.item()}\n ]"
 
 
 def _column_text(values: list[Any]) -> list[str] | None:
@@ -88,11 +100,29 @@ def _column_text(values: list[Any]) -> list[str] | None:
         return [texts[value] for value in values]
     if not kinds <= {int, float, type(None)}:
         return None
-    numbers = list(map(repr, values))
+    numbers = _number_texts(values) if float in kinds else list(map(repr, values))
     # What is not finite has no place in JSON: whoever writes it plainly says so.
     if not {"nan", "inf", "-inf"}.isdisjoint(numbers):
         return None
     return ["null" if text == "None" else text for text in numbers] if None in values else numbers
+
+
+def _number_texts(values: list[int | float | None]) -> list[str]:
+    """Numbers as Python writes them, most of them written by Polars in a fifth of the time."""
+    numbers = np.array([nan if value is None else value for value in values], dtype=np.float64)
+    texts = _shortest(numbers)
+    size = np.abs(numbers)
+    # Beyond these, Python writes powers of ten; whole numbers have no point.
+    plain = (size >= 1e-4) & (size < 1e15) & (numbers != np.rint(numbers))
+    for place in np.flatnonzero(~plain).tolist():
+        texts[place] = repr(values[place])
+    return texts
+
+
+def _shortest(numbers: NDArray[np.float64]) -> list[str]:
+    import polars as pl
+
+    return list(pl.Series(numbers).cast(pl.String).to_list())
 
 
 def upgrade(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from importlib import import_module
 from typing import Protocol, runtime_checkable
 
+from evenhand import load
 from evenhand.decisions.roles import Roles
 from evenhand.decisions.table import Decisions
 from evenhand.decisions.tallies.collect import Need
@@ -42,22 +42,22 @@ class _Packaged:
 
     def measure(self, decisions: Decisions, options: Options, /) -> LensResult:
         """The rows of this lens."""
-        result: LensResult = import_module(self._module).measure(decisions, options)
+        result: LensResult = load(self._module).measure(decisions, options)
         return result
 
     def needs(self, roles: Roles, /) -> list[Need]:
         """The tables that this lens measures from."""
-        found: list[Need] = import_module(self._module).needs(roles)
+        found: list[Need] = load(self._module).needs(roles)
         return found
 
 
 # In the order in which they run.
 LENSES: dict[str, Lens] = {
-    "statistical": _Packaged(statistical.lacks, "evenhand.lenses.statistical.lens"),
-    "counterfactual": _Packaged(counterfactual.lacks, "evenhand.lenses.counterfactual.lens"),
-    "thresholds": _Packaged(thresholds.lacks, "evenhand.lenses.thresholds.lens"),
-    "labelers": _Packaged(labelers.lacks, "evenhand.lenses.labelers.lens"),
-    "norms": _Packaged(norms.lacks, "evenhand.lenses.norms.lens"),
+    "statistical": _Packaged(statistical.lacks, "lenses.statistical.lens"),
+    "counterfactual": _Packaged(counterfactual.lacks, "lenses.counterfactual.lens"),
+    "thresholds": _Packaged(thresholds.lacks, "lenses.thresholds.lens"),
+    "labelers": _Packaged(labelers.lacks, "lenses.labelers.lens"),
+    "norms": _Packaged(norms.lacks, "lenses.norms.lens"),
 }
 # What lenses were once called, still understood where somebody names one.
 FORMER_NAMES = {"causal": "counterfactual"}

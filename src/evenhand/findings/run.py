@@ -39,7 +39,6 @@ from evenhand.findings.limits import (
     overall,
     read_limits,
 )
-from evenhand.findings.ll144 import ll144_form
 from evenhand.findings.record import SCHEMA, read_record, record_text
 from evenhand.findings.registry import FORMER_NAMES, LENSES, choose_lenses, lacking
 from evenhand.findings.sentences.verdict import verdict_words
@@ -99,6 +98,12 @@ class Audit:
     def record(self) -> dict[str, Any]:
         """The whole audit as one plain document."""
         return self._document(self.rows.results())
+
+    def _shown(self) -> dict[str, Any]:
+        """The record as reports read it, without looking for damage: it was in nobody's hands."""
+        from evenhand.report.view import completed
+
+        return completed(self._document([]), list(self.rows))
 
     def _document(self, results: list[dict[str, Any]]) -> dict[str, Any]:
         """The audit as a document with these results."""
@@ -186,7 +191,7 @@ class Audit:
     def __str__(self) -> str:
         from evenhand.report.terminal import as_text
 
-        return as_text(self.record())
+        return as_text(self._shown())
 
     def save(self, path: str | Path) -> None:
         """Write the audit whole or not at all, as the ending of the file's name says.
@@ -216,7 +221,7 @@ class Audit:
         """Every chart of the report by its name, in the report's order; each shows itself."""
         from evenhand.report.notebook import charts_of
 
-        return charts_of(self.record())
+        return charts_of(self._shown())
 
     def chart(self, name: str | None = None) -> Any:
         """One of the report's charts: shows in a notebook, `.save("chart.svg")` keeps it.
@@ -226,12 +231,12 @@ class Audit:
         """
         from evenhand.report.notebook import show_chart
 
-        return show_chart(self.record(), name)
+        return show_chart(self._shown(), name)
 
     def _repr_html_(self) -> str:
         from evenhand.report.notebook import as_fragment
 
-        return as_fragment(self.record(), chart=len(set(self.rows["lens"])) == 1)
+        return as_fragment(self._shown())
 
 
 @describe_roles
@@ -346,7 +351,8 @@ def conclude(
         details=details,
         groups=zip(rows["attribute"], rows["group"]),
     )
-    findings = assign(find(hidden, words, positive=positive, details=details), charter)
+    found = find(hidden, words, positive=positive, details=details)
+    findings = assign(found, charter, labels=decisions.roles.labeler is not None)
     on_charter = charter_findings(charter, shown, today=datetime.now(UTC).date())
     # What was asked for and is not what it seems: nobody should have to look for it.
     heeded = [*reading_hints(decisions.roles, tallies), *unmet_limits(rows, limits)]
@@ -380,7 +386,7 @@ def conclude(
     )
 
 
-FORMS = {"ll144": ll144_form}
+FORMS = ("ll144",)
 
 
 def fill_forms(
@@ -391,10 +397,13 @@ def fill_forms(
     for name in given:
         if name not in FORMS:
             raise UsageError(
-                f"{name!r} is not a form.{nearest(str(name), list(FORMS))} "
-                f"There is {', '.join(FORMS)}."
+                f"{name!r} is not a form.{nearest(str(name), FORMS)} There is {', '.join(FORMS)}."
             )
-    return {name: FORMS[name](decisions, details, today=today) for name, details in given.items()}
+    if not given:
+        return {}
+    from evenhand.findings.ll144 import ll144_form
+
+    return {name: ll144_form(decisions, details, today=today) for name, details in given.items()}
 
 
 def unmet_limits(rows: Rows, limits: Iterable[Limit]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What would settle a verdict that cannot be told: how many further units, or why none would."""
+"""What would settle what the data cannot tell: how many further units, or why none would."""
 
 from collections.abc import Callable, Mapping
 from math import inf

@@ -7,7 +7,7 @@ from typing import Any, Unpack
 from evenhand.decisions.keywords import TableArguments, describe_roles
 from evenhand.decisions.table import Decisions
 from evenhand.decisions.tallied import TalliedDecisions
-from evenhand.decisions.tallies.collect import Need, collect_tallies
+from evenhand.decisions.tallies.collect import Need, collect_tallies, scores_stay_in_spark
 from evenhand.decisions.tallies.privacy import read_key, with_floor, with_names
 from evenhand.decisions.tallies.sets import Tallies
 from evenhand.errors import UsageError
@@ -89,7 +89,8 @@ def on_grid(
     """The tallies of a table with so many scores that they are counted on the grid, in one pass.
 
     None for a smaller table, one that is tallied already, one whose clusters are too many, and
-    where rows are to be shown.
+    where rows are to be shown. Where Spark holds clusters that are too many for its driver, they
+    stay there.
     """
     roles = decisions.roles
     if decisions.tallies is not None or not roles.truth or not (roles.score or roles.scores):
@@ -97,5 +98,9 @@ def on_grid(
     chosen = [name for name in lenses if name in GRID_LENSES]
     if not chosen or options.settings.get("evidence") or decisions.row_count <= MOST_EXACT:
         return None
-    found = collect_tallies(decisions, lens_needs(decisions, chosen))
+    needs = lens_needs(decisions, chosen)
+    if scores_stay_in_spark(decisions, needs):
+        found = collect_tallies(decisions, needs, clustered=True)
+        return TalliedDecisions(found, rows=decisions)
+    found = collect_tallies(decisions, needs)
     return None if found.lost else TalliedDecisions(found)

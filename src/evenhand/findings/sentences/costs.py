@@ -103,8 +103,9 @@ def say_costs(rows: Sequence[Row], words: Words) -> Said:
         numbers = f"{span} fits" if span else ""
         line = f"{claim}{f' ({span})' if span else ''}"
         if others:
-            numbers, others = "; ".join(filter(None, (numbers, others))), ""
-            line = f"{line}; {_others(rows, words, _threshold)}"
+            beside = f"{others}; no difference between them is shown" if _alike(rows) else others
+            numbers, others = "; ".join(filter(None, (numbers, beside))), ""
+            line = f"{line}; {beside}"
     also = _also_outside(rows, words)
     tail = " ".join(filter(None, (f"{opening(others)}." if others else "", also, weights)))
     return Said(
@@ -114,6 +115,12 @@ def say_costs(rows: Sequence[Row], words: Words) -> Said:
         summary=f"{opening(line)}.{f' {opening(others)}.' if others else ''}",
         short=f"evidence asked for, {words.people(first['attribute'], first['group'])}",
     )
+
+
+def _alike(rows: Sequence[Row]) -> bool:
+    """Whether one weight fits all groups: then their numbers side by side claim nothing."""
+    spans = [pair for pair in map(ends, rows) if pair is not None]
+    return len(spans) == len(rows) and max(low for low, _ in spans) <= min(up for _, up in spans)
 
 
 def say_labeler_costs(rows: Sequence[Row], words: Words, *, why: str | None = None) -> Said:

@@ -26,7 +26,6 @@ from evenhand.findings.sentences.labelers import (
 )
 from evenhand.findings.sentences.policy import say_policy
 from evenhand.findings.sentences.rates import place
-from evenhand.findings.sentences.relabel import single_labelers_step
 from evenhand.findings.sentences.rows import say_row
 from evenhand.findings.sentences.steps import next_step, source_of
 from evenhand.findings.sentences.texts import SWAPPED, swapped_words
@@ -122,6 +121,8 @@ def say(
     if settle is not None:
         return replace(said, next=settle_sentence(settle, words, claim.get("class")))
     if stated[0]["labeler"] is not None:
+        from evenhand.findings.sentences.relabel import single_labelers_step
+
         return replace(said, next=single_labelers_step(len({row["labeler"] for row in stated})))
     return replace(said, next=next_step(finding, stated[0], words, details, stated[1:]))
 

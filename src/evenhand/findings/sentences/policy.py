@@ -7,7 +7,6 @@ Such a gap is no fault of engineering: the limit and the chosen cost ratio canno
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import ndtri
 
 from evenhand.charter.conflicts import rate_band
 from evenhand.findings.limits import WITHIN
@@ -15,7 +14,7 @@ from evenhand.findings.sentences.words import Words
 from evenhand.lenses.measures import look_up
 from evenhand.lenses.rows import Row, Rows
 from evenhand.speech import chance, few
-from evenhand.stats.thresholds.required import required_cost_ratio
+from evenhand.stats.special import ndtri
 
 _RATES = ("true_positive_rate", "false_positive_rate")
 
@@ -127,6 +126,8 @@ def _needed(lead: Row, one: Sequence[Row], other: Sequence[Row], *, turned: bool
     chosen = float(np.sqrt(one[0]["limit_low"] * one[0]["limit_high"]))
     if band is None:
         return None
+    from evenhand.stats.thresholds.required import required_cost_ratio
+
     found = required_cost_ratio(
         band[0],
         low=band[1],

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from math import log
 from typing import Any
 
+from evenhand.findings.sentences.beyond import coming_back
 from evenhand.findings.sentences.words import Words
 from evenhand.lenses.measures import look_up
 from evenhand.lenses.rows import Row
@@ -38,8 +39,9 @@ def labelers_step(lead: Row, words: Words, details: Mapping[str, Any]) -> str:
     whose = words.subject(lead["attribute"], lead["group"])
     about = _about(lead)
     held = _labels(lead, details)
+    through = f"Go through labels on {whose} with the labelers, and"
     if held is None or about not in _TURNED:
-        return f"Go through labels on {whose} with the labelers, and {_GUIDELINE}"
+        return " ".join(filter(None, (coming_back(lead), f"{through} {_GUIDELINE}")))
     turn, condition = _TURNED[about]
     counts, labels = held
     many, low, high = turn(labels, _excess(lead))
@@ -49,7 +51,7 @@ def labelers_step(lead: Row, words: Words, details: Mapping[str, Any]) -> str:
         of = counts["hits"] + counts["false_alarms"]
     if about == "separation":
         if yes:
-            return f"Go through labels on {whose} with the labelers, and {_TRAINING}"
+            return " ".join(filter(None, (coming_back(lead), f"{through} {_TRAINING}")))
         then, of = _TRAINING, counts["misses"]
         whose = f"{whose} {words.true_of(lead['class'])}"
     # No fewer than none and no more than there are.

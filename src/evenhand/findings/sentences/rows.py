@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from evenhand.decisions.labels import SUMMARY, excepted
 from evenhand.findings.sentences.agreed import ending, plain_value
 from evenhand.findings.sentences.costs import (
     as_weights,
@@ -16,6 +17,7 @@ from evenhand.findings.sentences.costs import (
 )
 from evenhand.findings.sentences.labelers import say_labels
 from evenhand.findings.sentences.rates import (
+    enough,
     largest_gap,
     place,
     pointed_at,
@@ -26,13 +28,17 @@ from evenhand.findings.sentences.rates import (
     say_size,
     wanted_rates,
 )
+from evenhand.findings.sentences.redecide import weightiest_stratum
 from evenhand.findings.sentences.texts import say_norm, say_swap
 from evenhand.findings.sentences.words import Said, Words, why_not, words
-from evenhand.lenses.measures import look_up
+from evenhand.lenses.measures import look_up, surely_apart
 from evenhand.lenses.rows import Row
 from evenhand.speech import number, opening, signed
 
 LookUp = Callable[..., Iterable[Row]]
+_FLIPS = "flip_rate"
+# By whether all words are looked at, or only those that say nothing of the class.
+_CORRELATIONS = {True: "norm_correlation", False: "norm_correlation_irrelevant"}
 
 
 def row_sentence(row: Row, words: Words | None = None, look: LookUp | None = None) -> str:
@@ -76,6 +82,50 @@ def chosen(row: Row, found: Sequence[Row]) -> list[Row]:
         return list(found[:1])
     said = (pointed_at(found), largest_gap(found))
     return [one for one in found if any(one is other for other in said)]
+
+
+def wanted_behind(lead: Row) -> list[dict[str, Any]]:
+    """The columns of the rows that the next step with a leading row looks at."""
+    record, lens = look_up(lead["measure"]), lead["lens"]
+    same = {key: lead.get(key) for key in ("lens", "attribute", "stratum")}
+    pair = {key: lead.get(key) for key in ("group", "reference")}
+    if lens == "statistical" and record.counts == "groups" and record.parts is not None:
+        whose = {"class": lead["class"], "measure": record.parts, "reference": None}
+        return [same | whose]
+    if lens == "statistical" and lead["stratum"] == SUMMARY:
+        keys = ("lens", "attribute", "class", "measure", "labeler")
+        return [{key: lead.get(key) for key in keys} | pair]
+    if lens == "counterfactual" and record.parts is None and record.name != _FLIPS:
+        return [same | pair | {"measure": _FLIPS, "class": None}]
+    if lens == "norms" and record.counts == "classes":
+        name = _CORRELATIONS[record.variant_of is None]
+        return [same | {"group": lead["group"], "norm": lead["norm"], "measure": name}]
+    return []
+
+
+def chosen_behind(lead: Row, found: Sequence[Row]) -> list[Row]:
+    """Of the rows that were asked for, those to start with; of a spread all that it is taken of."""
+    if lead["lens"] == "norms":
+        return [one for one in (closest_class(found),) if one is not None]
+    if lead["stratum"] == SUMMARY and lead["lens"] == "statistical":
+        return [one for one in (weightiest_stratum(lead, found),) if one is not None]
+    return list(found)
+
+
+def closest_class(found: Sequence[Row]) -> Row | None:
+    """The class whose scores depend most on a norm, of those that chance does not explain."""
+    measures = _CORRELATIONS.values()
+    known = [
+        one
+        for one in found
+        if one["measure"] in measures
+        and one["value"] is not None
+        and enough(one)
+        and surely_apart(one)
+        # The rows of all other classes are no class to start with.
+        and excepted(str(one["class"])) is None
+    ]
+    return max(known, key=lambda one: abs(one["value"]), default=None)
 
 
 def say_row(row: Row, words: Words, given: Sequence[Row] = ()) -> Said:

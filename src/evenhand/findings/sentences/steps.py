@@ -3,16 +3,19 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evenhand.charter.charter import ASKED
+from evenhand.charter.charter import ASKED, LABEL_OPERATIONS
 from evenhand.findings.limits import OUTSIDE
 from evenhand.findings.sentences.agreed import ends, plain_value
+from evenhand.findings.sentences.beyond import amount, coming_back, edge_of
 from evenhand.findings.sentences.rates import pointed_at
 from evenhand.findings.sentences.redecide import decisions_step
-from evenhand.findings.sentences.relabel import labelers_step
+from evenhand.findings.sentences.rescore import calibration_step, ranking_step
+from evenhand.findings.sentences.rows import closest_class
+from evenhand.findings.sentences.varying import spread_step
 from evenhand.findings.sentences.words import Words
 from evenhand.lenses.measures import look_up
 from evenhand.lenses.rows import Row
-from evenhand.speech import opening, plural
+from evenhand.speech import chance, opening, plural
 
 Plain = Mapping[str, Any]
 _REMEDIES = "compare remedies side by side, with what each costs (evenhand compare)."
@@ -40,30 +43,70 @@ def next_step(
     if finding["verdict"] != OUTSIDE:
         return ""
     if finding["layer"] == "policy":
-        return "Decide which of the two gives way: the limit, or the weight of the two mistakes."
-    lens = finding["lens"]
+        much = amount(lead) if lead is not None else ""
+        broken = f", which is broken by {much}," if much else ","
+        which = f"the limit{broken} or the weight of the two mistakes"
+        return f"Decide which of the two gives way: {which}."
+    return _by_lens(str(finding["lens"]), lead, words, details or {}, given)
+
+
+def _by_lens(
+    lens: str, lead: Row | None, words: Words, details: Mapping[str, Any], given: Sequence[Row]
+) -> str:
+    """What to do about a finding of a lens."""
     if lens == "thresholds" and lead is not None:
-        return _cut(lead, words, details or {})
+        return _cut(lead, words, details)
     if lens == "labelers" and lead is not None:
-        return labelers_step(lead, words, details or {})
+        from evenhand.findings.sentences.relabel import labelers_step
+
+        return labelers_step(lead, words, details)
     if lens == "counterfactual":
         first = _texts_that_change([*([lead] if lead is not None else []), *given], words)
-        train = "train on texts with the words exchanged, or mask them"
-        return f"{opening(f'{first}{train}')}, and {_REMEDIES}"
+        train = f"train on texts with the words exchanged, or mask them, and {_REMEDIES}"
+        if not first:
+            return _after(_amount_left(lead), opening(train))
+        return opening(f"{first}{train}")
     if lens == "norms":
-        return f"Look at the words that carry it{_heaviest(details or {})}, and {_REMEDIES}"
+        first = _class_that_follows(lead, words, given) or _amount_left(lead)
+        return _after(
+            first, f"Look at the words that carry it{_heaviest(details)}, and {_REMEDIES}"
+        )
     if lens != "statistical":
-        return f"Find out where it comes from, and {_REMEDIES}"
-    number = decisions_step(lead, words, given) or _class_to_start_with(lead, words, given)
+        return _after(_amount_left(lead), f"Find out where it comes from, and {_REMEDIES}")
+    return _about_rates(lead, words, given)
+
+
+def _after(first: str, then: str) -> str:
+    return " ".join(filter(None, (first, then)))
+
+
+def _amount_left(lead: Row | None) -> str:
+    """By how much a number would have to change, where nothing nearer to people is known."""
+    return coming_back(lead) if lead is not None else ""
+
+
+def _about_rates(lead: Row | None, words: Words, given: Sequence[Row]) -> str:
+    """What to do about rates and scores: how many decisions or pairs, and where to look first."""
+    read = calibration_step(lead, words)
+    if read:
+        return read
+    number = (
+        decisions_step(lead, words, given)
+        or spread_step(lead, words, given)
+        or _class_to_start_with(lead, words, given)
+        or ranking_step(lead, words)
+        or _amount_left(lead)
+    )
     source = source_of(lead)
     if number and source in words.heard:
         return number
-    return " ".join(filter(None, (number, _where_from(source, words))))
+    return _after(number, _where_from(source, words))
 
 
 def source_of(lead: Row | None) -> str:
     """What a gap of rates sends a reader to: what decisions depend on, or what is the case."""
-    chosen = lead is not None and look_up(lead["measure"]).base == "selection_rate"
+    record = look_up(lead["measure"] if lead is not None else "")
+    chosen = (record.base or record.name) == "selection_rate"
     return DEPENDS_ON if chosen else IS_THE_CASE
 
 
@@ -111,6 +154,19 @@ def _texts_that_change(rows: Sequence[Row], words: Words) -> str:
     )
 
 
+def _class_that_follows(lead: Row | None, words: Words, given: Sequence[Row]) -> str:
+    """Of a norm over classes: the class whose scores depend most on it, with its number."""
+    closest = closest_class(given)
+    if lead is None or closest is None or closest["measure"] == lead["measure"]:
+        return ""
+    what = f"{words.classes[0]} '{closest['class']}'"
+    of = f"{closest['n']:,.0f} {words.items[1] if words.item else 'texts'}"
+    return (
+        f"Start with the {what}, where scores depend most on the norm: a rank correlation of "
+        f"{plain_value(closest)} over {of}."
+    )
+
+
 def _heaviest(details: Mapping[str, Any]) -> str:
     """The word that weighs most in the classifier and in the norm, where weights are known."""
     known = [
@@ -139,12 +195,30 @@ def _cut(lead: Row, words: Words, details: Mapping[str, Any]) -> str:
     whose = words.subject(lead["attribute"], lead["group"])
     cut = own["cheapest"]["threshold"] if own else None
     if own is None or cut is None or look_up(lead["measure"]).kind == "ratio":
-        return f"Move the cut for {whose} to where what was agreed is kept. {_LAW}"
+        return f"{_move_cut(lead, words, whose)} {_LAW}"
     low, high = own.get("threshold_low"), own.get("threshold_high")
     span = f" ({low:.2f} to {high:.2f})" if low is not None and high is not None else ""
     present = (own.get("present") or {}).get("threshold")
     today = f"; today it is {present:.2f}" if present is not None else ""
     return f"A cut of {cut:.2f}{span} for {whose} would meet the agreement{today}. {_LAW}"
+
+
+def _move_cut(lead: Row, words: Words, whose: str) -> str:
+    """To which chance of being right a cut would have to move, where no score says where that is.
+
+    A weight of c acts from a chance of 1 ÷ (1 + c) on.
+    """
+    record, edge, pair = look_up(lead["measure"]), edge_of(lead), ends(lead)
+    move = f"Move the cut for {whose} to where"
+    if record.kind not in ("number", "rate") or edge is None or pair is None:
+        return _after(coming_back(lead), f"{move} what was agreed is kept.")
+    numbers = [edge, float(lead["value"]), *pair]
+    if record.kind == "number":
+        numbers = [1 / (1 + one) for one in numbers]
+    agreed, now, *span = numbers
+    low, high = (chance(one) for one in sorted(span))
+    what = words.chance(lead["class"])
+    return f"{move} the {what} is {chance(agreed)}; today it is {chance(now)} ({low} to {high})."
 
 
 def whose_words(layer: str, owner: str | None) -> str:
@@ -155,3 +229,18 @@ def whose_words(layer: str, owner: str | None) -> str:
         ('Implementation: the model team.', 'Policy: whoever owns the rules.')
     """
     return f"{opening(layer)}: {owner or ASKED[layer]}."
+
+
+def whose_labelers(instructs: str | None, owner: str | None) -> str:
+    """Whose a finding on labelers is: of whoever instructs them, else one is to be asked.
+
+    Who owns the layer may be engineers, who write no guidelines.
+
+    Examples:
+        >>> whose_labelers("guidelines and training", "the model team"), whose_labelers(None, None)
+        ('Implementation: guidelines and training.', 'Implementation: label operations.')
+        >>> whose_labelers(None, "the model team")
+        'Implementation: label operations (ask the model team).'
+    """
+    ask = f" (ask {owner})" if owner and instructs is None else ""
+    return f"Implementation: {instructs or LABEL_OPERATIONS}{ask}."
