@@ -150,3 +150,15 @@ def test_the_base_install_audits_pandas_and_writes_every_form(tmp_path):
     )
     made = {path.name for path in tmp_path.iterdir()}
     assert {f"audit.{e}" for e in ("html", "md", "json", "csv", "xml")} | {"page.html"} <= made
+
+
+def test_an_audit_writes_its_figures(run):
+    asked = ("audit", "data.parquet", *AUDIT, "--figures", "figures")
+    code, _, told = run(*asked)
+    assert (code, told) == (0, "")
+    written = {file.name for file in Path("figures").iterdir()}
+    assert {"picture.svg", "picture.png", "picture.pdf", "manifest.json"} <= written
+    Path("figures/mine.txt").write_text("mine", encoding="utf-8")
+    code, _, told = run(*asked)
+    assert code == 2
+    assert "holds 'mine.txt', which Evenhand did not write" in told

@@ -146,6 +146,7 @@ def test_titles_are_masked_in_every_text_and_scrubbing_adds_a_column(run, bios):
     assert made["bio:scrubbed"].to_list() == scrub_texts(masked, names=TEXTS["name"]).texts
     assert "  masked                                      0.200" in out
     assert "  scrubbed                                    0.600" in out
+    assert "Wrote swapped.parquet with bio@female, bio@male, bio:scrubbed." in out
 
 
 def test_forms_of_titles_come_from_a_file(run, bios):

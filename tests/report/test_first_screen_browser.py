@@ -76,7 +76,7 @@ ANSWERS = {
         "how much": "As seriously as 11 wrongful removals",
         "how sure": "(7.4 to 16), where 2.7 to 6 was agreed",
         "what next": "about 196 (38 to 299) would come out otherwise if the two mistakes",
-        "whose job": "Implementation: the model team.",
+        "whose job": "Implementation: guidelines and training.",
     },
     "occupations": {
         "who": "men whose",
@@ -99,7 +99,7 @@ ANSWERS = {
         "what": "whose truth is not '1' get decision '1' (a burden) twice as often",
         "how much": "points more (",
         "how sure": "; at most 5 was agreed",
-        "what next": "To keep what was agreed, about 53 (3 to 104) of the 1,435 decisions on",
+        "what next": "To keep what was agreed, about 53 (up to 104) of the 1,435 decisions on",
         "whose job": "Implementation: engineers and label operations.",
     },
 }

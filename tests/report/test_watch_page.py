@@ -1,6 +1,7 @@
 """The page of a look at a store: its charts, what it says once, and how it looks in a browser."""
 
 import csv
+import re
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
@@ -73,6 +74,10 @@ def test_the_parts_step_from_before_to_since(document: dict[str, Any], wide: boo
 def test_what_leads_is_said_once(document: dict[str, Any]) -> None:
     page = as_watch_page(document)
     headline = document["headline"].replace("'", "&#39;")
+    # A number is not parted from its unit.
+    assert re.search(r"\d points", headline)
+    assert re.search(r"<h1>[^<]*\d\u00a0points[^<]*</h1>", page)
+    page = page.replace("\u00a0", " ")
     assert page.count(headline) == 1
     assert "It leads this page." in page
     text = as_watch_markdown(document)

@@ -23,10 +23,12 @@ from evenhand.cli.output import (
     FormOutput,
     Guarded,
     Input,
+    Output,
     listing,
     progress,
     say,
     show,
+    write_figures,
     write_forms,
     write_outputs,
 )
@@ -67,6 +69,8 @@ from evenhand.speech import without_secrets
 )
 @click.option("--csv", "csv_path", type=OUT, metavar="FILE", help="Write all rows.")
 @click.option("--markdown", "markdown_path", type=OUT, metavar="FILE", help="Write a summary.")
+@click.option("--figures", type=Output(folder="figures"), metavar="FOLDER",
+              help="Write every chart as SVG, PNG and PDF in a paper's size.")  # fmt: skip
 @click.option("--form", "forms", multiple=True, type=FormOutput(), metavar="FORM=FILE",
               help="Fill in a form, such as ll144=table.html (or .csv).")  # fmt: skip
 @click.option("--form-details", type=IN, metavar="FILE",
@@ -104,7 +108,7 @@ def audit_command(data: tuple[str, ...], **flags: Any) -> int:
         )
     outputs = {k: flags.pop(f"{k}_path") for k in ("out", "json", "csv", "markdown", "junit")}
     fail_on, dry_run, quiet = flags.pop("fail_on"), flags.pop("dry_run"), flags.pop("quiet")
-    verbose = flags.pop("verbose")
+    verbose, figures = flags.pop("verbose"), flags.pop("figures")
     limits = read_limits(flags.pop("limits"))
     settings = read_settings(flags)
     lenses = list(flags.pop("lenses")) or None
@@ -140,6 +144,8 @@ def audit_command(data: tuple[str, ...], **flags: Any) -> int:
     judged = gate(result, fail_on=fail_on)
     piped = write_outputs(result, outputs)
     write_forms(result, forms)
+    if figures:
+        write_figures([result], figures)
     if quiet and not piped:
         say(f"{TAGS[result.verdict]}: {result.sentence}")
     elif not piped:

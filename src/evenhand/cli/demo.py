@@ -181,6 +181,7 @@ consulted = ["posters", "moderators"]
 
 [implementation]
 owner = "the model team"
+labelers_follow = {owner = "guidelines and training"}
 """
 
 
@@ -489,12 +490,13 @@ def _classifier(train: Any, path: Path) -> Any:
 
 
 def _verdict(result: Any) -> Story:
-    """The finding that leads, and the first others in a line each."""
+    """The finding that leads, the first others in a line each, what to do and whose job it is."""
     from evenhand.report.outline import FEW, MARKS, outline
 
     parts = outline(result.record())
     lines = [(f"  {MARKS[one.verdict]} ", one.text) for one in parts.findings[:FEW]]
-    return [("  ", f"{parts.tag}. {parts.headline}"), *lines]
+    step = [("  What to do: ", text) for text in parts.steps[:1]]
+    return [("  ", f"{parts.tag}. {parts.headline}"), *lines, *step]
 
 
 def _short(row: dict[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """The `evenhand` command: its subcommands are loaded when they are called."""
 
 import codecs
+import gc
 import io
 import os
 import signal
@@ -8,33 +9,32 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 
 import click
 
-from evenhand import __version__
+from evenhand import __version__, load
 from evenhand.cli.output import say
 from evenhand.errors import EvenhandError
 from evenhand.files.writing import remove_stages
 from evenhand.speech import without_secrets
 
 COMMANDS = {
-    "audit": "evenhand.cli.audit:audit_command",
-    "demo": "evenhand.cli.demo:demo_command",
-    "plan": "evenhand.cli.plan:plan_command",
-    "charter": "evenhand.cli.charter:charter_command",
-    "swap": "evenhand.cli.swap:swap_command",
-    "score": "evenhand.cli.score:score_command",
-    "norms": "evenhand.cli.norms:norms_command",
-    "words": "evenhand.cli.words:words_command",
-    "compare": "evenhand.cli.compare:compare_command",
-    "remedy": "evenhand.cli.remedy:remedy_command",
-    "report": "evenhand.cli.report:report_command",
-    "verify": "evenhand.cli.verify:verify_command",
-    "watch": "evenhand.cli.watch:watch_command",
-    "alarms": "evenhand.cli.alarms:alarms_command",
-    "tally": "evenhand.cli.tally:tally_command",
-    "reproduce": "evenhand.cli.reproduce:reproduce_command",
+    "audit": "cli.audit:audit_command",
+    "demo": "cli.demo:demo_command",
+    "plan": "cli.plan:plan_command",
+    "charter": "cli.charter:charter_command",
+    "swap": "cli.swap:swap_command",
+    "score": "cli.score:score_command",
+    "norms": "cli.norms:norms_command",
+    "words": "cli.words:words_command",
+    "compare": "cli.compare:compare_command",
+    "remedy": "cli.remedy:remedy_command",
+    "report": "cli.report:report_command",
+    "verify": "cli.verify:verify_command",
+    "watch": "cli.watch:watch_command",
+    "alarms": "cli.alarms:alarms_command",
+    "tally": "cli.tally:tally_command",
+    "reproduce": "cli.reproduce:reproduce_command",
 }
 HELP = {
     "audit": "Audit a table of decisions.",
@@ -66,7 +66,7 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module, name = COMMANDS[cmd_name].split(":")
-        command: click.Command = getattr(import_module(module), name)
+        command: click.Command = getattr(load(module), name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -107,6 +107,9 @@ def main(arguments: list[str] | None = None) -> int:
     _prepare_streams()
     with stopping():
         code = _call(arguments)
+    if arguments is None:
+        # The process ends: what is left in it need not be looked through once more.
+        gc.freeze()
     sys.exit(code)
 
 

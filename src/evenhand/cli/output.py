@@ -258,6 +258,14 @@ def write_forms(result: Any, places: Sequence[Any]) -> None:
         render(result, path=str(place), form=place.form)
 
 
+def write_figures(records: Sequence[Any], folder: str) -> None:
+    """Every chart of the records in files of its own."""
+    from evenhand.report.render import render
+
+    # Only a page can be made of everything; this one is thrown away.
+    render(*records, form="page", charts=False, figures=folder)
+
+
 def listing() -> None:
     """Every measure that a limit may name, by lens."""
     from evenhand.lenses.measures import CATALOGUE

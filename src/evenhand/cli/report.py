@@ -13,6 +13,7 @@ from evenhand.cli.output import (
     out_form,
     say,
     warn_of_charts,
+    write_figures,
     write_output,
 )
 
@@ -73,8 +74,7 @@ def report_command(records: tuple[str, ...], **flags: Any) -> int:
         text = render(*records, path=path, form=form, charts=charts)
         say(f"Written: {path} ({len(text.encode()) / 1024:,.0f} KB)", err=quiet)
     if figures:
-        # Only a page can be made of everything; this one is thrown away.
-        render(*records, form="page", charts=False, figures=figures)
+        write_figures(records, figures)
         say(f"Written: {figures} (every chart as SVG, PNG and PDF)", err=quiet)
     if github:
         say(annotations)

@@ -264,8 +264,10 @@ _SEAL = ',\n "checksum": "sha256:{}"\n}}'
 _SEALED = re.compile(rb',\n "checksum": "sha256:([0-9a-f]{64})"\n}\s*$')
 
 
-def sealed(words: str) -> str:
+def sealed(*parts: str) -> str:
     """A document's text with a checksum of itself as its last entry.
+
+    Of a long text the parts are put together here, once; the last one holds its end.
 
     Examples:
         >>> is_sealed(sealed('{\\n "a": 1\\n}').encode())
@@ -273,8 +275,11 @@ def sealed(words: str) -> str:
         >>> is_sealed(sealed('{\\n "a": 1\\n}').replace("1", "2").encode())
         False
     """
-    body = words.rstrip().removesuffix("}").rstrip()
-    return body + _SEAL.format(hashlib.sha256(body.encode()).hexdigest())
+    body = (*parts[:-1], parts[-1].rstrip().removesuffix("}").rstrip())
+    found = hashlib.sha256()
+    for part in body:
+        found.update(part.encode())
+    return "".join((*body, _SEAL.format(found.hexdigest())))
 
 
 def is_sealed(content: bytes) -> bool:

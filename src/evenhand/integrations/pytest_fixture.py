@@ -45,7 +45,8 @@ class AuditGate:
         """Audit decisions and fail the test where the command would exit other than 0.
 
         Takes what `evenhand.audit` takes. `charter` is a charter or its file, looked for beside the
-        test and in pytest's root folder. `fail_on="cannot-tell"` also fails what cannot be told.
+        test and in pytest's root folder. `fail_on="cannot-tell"` also fails what the data cannot
+        tell.
         """
         from evenhand.findings.gate import gate
         from evenhand.findings.run import audit

@@ -54,12 +54,43 @@ def quantity_axis(chart: Mapping[str, Any], scale: Spec, width: int) -> Spec:
     """The horizontal axis of a chart, its title as wide as the chart."""
     if chart.get("domain"):
         scale = scale | {"domain": list(chart["domain"])}
+    ticks = log_ticks(drawn_values(chart)) if chart.get("log") else []
     return {
         "type": "quantitative",
         "title": wrapped(chart["axis"], width),
         "scale": scale,
-        "axis": number_axis(chart.get("format", "~f")) | {"tickCount": 5},
+        "axis": number_axis(chart.get("format", "~f"))
+        | ({"values": ticks} if ticks else {"tickCount": 5}),
     }
+
+
+def drawn_values(chart: Mapping[str, Any]) -> list[float]:
+    """Every number that a chart of lines places on its axis."""
+    names = ("value", "low", "high", "limit_low", "limit_high", "set_low", "set_high")
+    return [row[name] for row in chart["rows"] for name in names if row.get(name) is not None]
+
+
+def log_ticks(values: Sequence[float]) -> list[float]:
+    """Round numbers for a logarithmic axis, as few as tell it; none where the renderer's must do.
+
+    Left to itself the renderer prints 8, 9 and 10 over one another.
+
+    Examples:
+        >>> log_ticks([2.7, 16]), log_ticks([0.4, 30])
+        ([3.0, 4.0, 5.0, 7.0, 10.0, 15.0], [1.0, 3.0, 10.0, 30.0])
+        >>> log_ticks([1.04, 1.2]), log_ticks([0.0, 2.0])
+        ([], [])
+    """
+    low, high = min(values, default=0.0), max(values, default=0.0)
+    if low <= 0:
+        return []
+    decades = range(floor(log10(low)), ceil(log10(high)) + 1)
+    for steps in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 7)):
+        ticks = [float(f"{step}e{decade}") for decade in decades for step in steps]
+        held = [tick for tick in ticks if low <= tick <= high]
+        if len(held) >= 4:
+            return held
+    return held if len(held) > 1 else []
 
 
 def number_axis(form: str) -> Spec:

@@ -16,6 +16,7 @@ from evenhand.report.chart_parts import (
     Spec,
     by_series,
     by_value,
+    drawn_values,
     framed,
     labelled,
     letters,
@@ -129,7 +130,7 @@ def _bands(chart: Mapping[str, Any], rows: Sequence[Spec], x: Spec, y: Spec) -> 
         return [band]
     low, high = (next(row[f"limit_{end}"] for row in rows if row.get("limit_low") is not None)
                  for end in ("low", "high"))  # fmt: skip
-    align = _alignment(chart, rows, (low + high) / 2)
+    align = _alignment(chart, (low + high) / 2)
     at = {"left": {"value": 0}, "right": {"value": "width"}}.get(align, x | {"field": "x"})
     words: Spec = {
         "data": {"values": [{"x": (low + high) / 2, "words": chart["agreed"]}]},
@@ -140,13 +141,11 @@ def _bands(chart: Mapping[str, Any], rows: Sequence[Spec], x: Spec, y: Spec) -> 
     return [band, words]
 
 
-def _alignment(chart: Mapping[str, Any], rows: Sequence[Spec], middle: float) -> str:
+def _alignment(chart: Mapping[str, Any], middle: float) -> str:
     """How words over a band stand, so that they never leave the picture."""
     if len(chart["agreed"]) > MOST_OVER_BAND:
         return "right"
-    names = ("value", "low", "high", "limit_low", "limit_high", "set_low", "set_high")
-    held = [row[name] for row in rows for name in names if row.get(name) is not None]
-    held += [0.0] if chart.get("from_zero") else []
+    held = drawn_values(chart) + ([0.0] if chart.get("from_zero") else [])
     low, high = min(held), max(held)
     if chart.get("log") and low > 0:
         low, middle, high = (math.log(end) for end in (low, middle, high))
@@ -431,3 +430,46 @@ KINDS: dict[str, Callable[[Mapping[str, Any], int], Spec]] = {
     "lines": lines,
     "strips": strips,
 }
+
+
+def with_legend(spec: dict[str, Any], legend: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """A chart that says itself what its marks are: beside the page there is nobody else to.
+
+    Examples:
+        >>> scale = {"domain": ["a", "b"], "range": ["#111111", "#222222"]}
+        >>> layer = {"encoding": {"color": {"field": "k", "legend": None, "scale": scale}}}
+        >>> items = [{"colour": "#111111", "text": "One"}, {"colour": "#222222", "text": "Two"}]
+        >>> made = with_legend({"layer": [layer]}, items)["layer"][0]["encoding"]["color"]["legend"]
+        >>> made["values"], made["labelExpr"]
+        (['a', 'b'], '({"a": "One", "b": "Two"})[datum.label]')
+    """
+    texts = {item["colour"]: str(item["text"]) for item in reversed(legend)}
+    marks = [layer["mark"] for layer in spec["layer"] if "mark" in layer]
+    # Words over a band stand between the chart and its legend.
+    above = max((-mark["y"] for mark in marks if mark["type"] == "text" and "y" in mark), default=0)
+    layers = []
+    for layer in spec["layer"]:
+        encoding = dict(layer["encoding"])
+        scale = (encoding.get("color") or {}).get("scale") or {"domain": (), "range": ()}
+        named = {
+            value: texts[colour]
+            for value, colour in zip(scale["domain"], scale["range"])
+            if colour in texts
+        }
+        if len(named) > 1:
+            made = {
+                "orient": "top",
+                "offset": 18 + above,
+                "columnPadding": 18,
+                "title": None,
+                "values": list(named),
+                "labelExpr": f"({json.dumps(named, ensure_ascii=False)})[datum.label]",
+                "labelFontSize": 12.5,
+                "symbolOpacity": 1,
+                "labelLimit": 300,
+            }
+            for channel in ("color", "shape", "strokeDash"):
+                if channel in encoding:
+                    encoding[channel] = {**encoding[channel], "legend": made}
+        layers.append({**layer, "encoding": encoding})
+    return {**spec, "layer": layers}

@@ -1,6 +1,5 @@
 """Every chart of a report as files for a paper: SVG, PNG and PDF, as wide as a page of text."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Any
 
 from evenhand.errors import MissingExtra, UsageError
 from evenhand.files.folders import new_folder
-from evenhand.report.charts import specification
+from evenhand.report.charts import specification, with_legend
 from evenhand.report.page import figures, summarise
 from evenhand.report.svg import can_draw, own_ids, pdf, png, raw_svg
 from evenhand.report.view import whole
@@ -40,44 +39,6 @@ def paper_charts(
             if chart.get("rows") or chart.get("points") or chart.get("series"):
                 name = f"{block['id']}-{i}" if several else str(block["id"])
                 yield name, with_legend(specification(chart, width=DRAWN), block["legend"])
-
-
-def with_legend(spec: dict[str, Any], legend: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """A chart that says itself what its marks are: beside the page there is nobody else to.
-
-    Examples:
-        >>> scale = {"domain": ["a", "b"], "range": ["#111111", "#222222"]}
-        >>> layer = {"encoding": {"color": {"field": "k", "legend": None, "scale": scale}}}
-        >>> items = [{"colour": "#111111", "text": "One"}, {"colour": "#222222", "text": "Two"}]
-        >>> made = with_legend({"layer": [layer]}, items)["layer"][0]["encoding"]["color"]["legend"]
-        >>> made["values"], made["labelExpr"]
-        (['a', 'b'], '({"a": "One", "b": "Two"})[datum.label]')
-    """
-    texts = {item["colour"]: str(item["text"]) for item in reversed(legend)}
-    layers = []
-    for layer in spec["layer"]:
-        encoding = dict(layer["encoding"])
-        scale = (encoding.get("color") or {}).get("scale") or {"domain": (), "range": ()}
-        named = {
-            value: texts[colour]
-            for value, colour in zip(scale["domain"], scale["range"])
-            if colour in texts
-        }
-        if len(named) > 1:
-            made = {
-                "orient": "top",
-                "title": None,
-                "values": list(named),
-                "labelExpr": f"({json.dumps(named, ensure_ascii=False)})[datum.label]",
-                "labelFontSize": 12.5,
-                "symbolOpacity": 1,
-                "labelLimit": 300,
-            }
-            for channel in ("color", "shape", "strokeDash"):
-                if channel in encoding:
-                    encoding[channel] = {**encoding[channel], "legend": made}
-        layers.append({**layer, "encoding": encoding})
-    return {**spec, "layer": layers}
 
 
 def write_figures(

@@ -54,8 +54,13 @@ def first_screen(
         "picture": picture(view, lead, row),
         "rates": [_rates(grid, view) for grid in parts.grids[:MOST_GRIDS]],
         "also": _also(view, lead),
-        "open": _open(parts),
+        "open": _open(parts, lead),
     }
+
+
+def lead_picture(view: View) -> Block | None:
+    """The one picture of the leading finding, where a notebook shows it alone."""
+    return picture(view, *_lead(view))
 
 
 def _lead(view: View) -> tuple[Mapping[str, Any] | None, Row | None]:
@@ -146,9 +151,10 @@ def _agreed(charter: Mapping[str, Any] | None) -> str:
     return opening(spoken(charter.get("chosen") or charter.get("sentence")))
 
 
-def _open(parts: Outline) -> list[str]:
-    """What the data cannot tell, and what would settle it."""
-    said = [spoken(text) for text in parts.unknown]
+def _open(parts: Outline, lead: Mapping[str, Any] | None) -> list[str]:
+    """What the data cannot tell, and what would settle it; not what to do, which stands above."""
+    done = str((lead or {}).get("next") or "")[1:]
+    said = [spoken(text) for text in parts.unknown if not done or not text.endswith(done)]
     more = ["More that is open stands in the sections below."] if len(said) > MOST_OPEN else []
     return said[:MOST_OPEN] + more
 

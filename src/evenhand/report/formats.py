@@ -77,7 +77,7 @@ def as_junit(record: Mapping[str, Any]) -> str:
     record = whole(record)
     view = View.of(record)
     rows = [row for row in view.rows if row["verdict"] != "not assessed"]
-    # As for the verdict: of single labelers only those surely outside.
+    # As for the verdict: of single labelers only those shown to lie outside.
     rows = [row for row in rows if row["labeler"] is None or row["verdict"] == "outside"]
     rows.sort(key=lambda row: tuple(MARKS).index(row["verdict"]))
     counts = {

@@ -8,27 +8,33 @@ from typing import Any
 
 from evenhand.errors import UsageError, nearest
 from evenhand.files.writing import write_bytes, write_text
-from evenhand.report.charts import WIDE, specification
+from evenhand.report.charts import WIDE, specification, with_legend
+from evenhand.report.first_screen import lead_picture
 from evenhand.report.outline import FEW, marked, outline
+from evenhand.report.palette import VERDICTS
 from evenhand.report.rates import Grid
-from evenhand.report.svg import own_ids, png, raw_svg
+from evenhand.report.svg import can_draw, own_ids, png, raw_svg
 from evenhand.report.table import HEADERS, cells, chosen_rows
 from evenhand.report.view import View, whole
 
 _STYLE = """<style scoped>
 .evenhand { font: 14px/1.45 system-ui, sans-serif; max-width: 72em; }
-.evenhand table { border-collapse: collapse; }
-.evenhand th, .evenhand td { padding: 2px 10px; text-align: left; }
-.evenhand td { font-variant-numeric: tabular-nums; border-top: 1px solid #8884; }
+.evenhand .scroll { overflow-x: auto; }
+.evenhand table { border-collapse: collapse; font-size: 1em; }
+.evenhand th, .evenhand td { padding: 2px 10px; text-align: left; vertical-align: bottom; }
+.evenhand td { font-variant-numeric: tabular-nums; white-space: nowrap; }
+.evenhand td { border-top: 1px solid #8884; }
 .evenhand .quiet { opacity: .7; }
+.evenhand .tag { color: #fff; padding: 1px 9px; border-radius: 9px; }
 </style>"""
+_DRAWN = 520
 
 
-def as_fragment(record: Mapping[str, Any], *, chart: bool = False) -> str:
-    """The finding, every group's rates, what to do and what is not known, as an HTML fragment.
+def as_fragment(record: Mapping[str, Any]) -> str:
+    """The finding, its picture, every group's rates, what to do and what is not known, as HTML.
 
-    Comparisons and notes open on demand. The leading `chart` is left out where the extra that
-    draws it is not installed.
+    Comparisons and notes open on demand. The picture is left out where the extra that draws it is
+    not installed.
     """
     parts = outline(record)
     rows, more = chosen_rows(record)
@@ -44,13 +50,13 @@ def as_fragment(record: Mapping[str, Any], *, chart: bool = False) -> str:
         )
     )
     return (
-        f'<div class="evenhand">{_STYLE}<p>{escape(parts.tag)}</p>'
+        f'<div class="evenhand">{_STYLE}<p><strong class="tag" style="background:'
+        f'{VERDICTS[record["verdict"]][0]}">{escape(parts.tag)}</strong></p>'
         f"<p><strong>{escape(parts.headline)}</strong> "
         f"{escape(' '.join(filter(None, (parts.rest, parts.agreed))))}</p>"
-        f"{_quiet(parts.about)}{_items('', parts.heeded)}"
+        f"{_quiet(parts.about)}{_items('', parts.heeded)}{_picture(record)}"
         f"{''.join(map(_grid, parts.grids))}{_items('', lines)}"
         f"{_items('What to do', parts.steps)}{_items('What the data cannot tell', parts.unknown)}"
-        f"{_leading(record) if chart else ''}"
         f"<details><summary>Comparisons and notes</summary>{folded}</details>"
         f"{_quiet(parts.level)}</div>"
     )
@@ -76,7 +82,8 @@ def _table(title: str, heads: Sequence[str], body: Sequence[Sequence[str]]) -> s
     )
     return (
         f"<p><strong>{escape(title)}</strong></p>"
-        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        f'<div class="scroll"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div>"
     )
 
 
@@ -102,23 +109,23 @@ def as_ledger_fragment(ledger: Mapping[str, Any]) -> str:
     head = "".join(f"<th>{name}</th>" for name in ("remedy", "representation", "what it did"))
     return (
         f'<div class="evenhand">{_STYLE}<table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{lines}</tbody></table><ul>{notes}</ul>{_leading(None, ledger=ledger)}</div>"
+        f"<tbody>{lines}</tbody></table><ul>{notes}</ul>{_leading(ledger)}</div>"
     )
 
 
-def _leading(record: Mapping[str, Any] | None, *, ledger: Mapping[str, Any] | None = None) -> str:
-    from evenhand.report.page import lens_sections
-    from evenhand.report.svg import can_draw
+def _picture(record: Mapping[str, Any]) -> str:
+    """The picture of the first screen; none where nothing can be drawn."""
+    block = lead_picture(View.of(whole(record))) if can_draw() else None
+    if block is None:
+        return ""
+    chart = block["charts"][0]
+    spec = with_legend(specification(chart, width=_DRAWN), block.get("legend") or ())
+    made = Chart(name="picture", title=chart["title"], read=block["read"], spec=spec)
+    return made._repr_html_()
 
-    known: dict[str, Chart] = {}
-    if can_draw() and record is not None:
-        # Only as many sections as the first chart needs.
-        for one in lens_sections(View.of(whole(record))):
-            _gather([one] if one else [], known)
-            if known:
-                break
-    elif can_draw():
-        known = charts_of(None, ledger=ledger)
+
+def _leading(ledger: Mapping[str, Any]) -> str:
+    known = charts_of(None, ledger=ledger) if can_draw() else {}
     return next(iter(known.values()))._repr_html_() if known else ""
 
 

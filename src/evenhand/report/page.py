@@ -168,7 +168,7 @@ def _tables(blocks: Iterable[Block]) -> Iterator[Block]:
 
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-_APART = re.compile(r"\d %|\bn = \d|[ρ] [+−=] ?|= [+−]?\d|\d[)\]] %")
+_APART = re.compile(r"\d (?:%|points?\b|times\b)|\bn = \d|[ρ] [+−=] ?|= [+−]?\d|\d[)\]] %")
 _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 # Signs that our own numbers are printed with.
 _SIGNS = str.maketrans("", "", "−–…’ρ≥≤±∞×÷")

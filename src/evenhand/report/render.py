@@ -128,7 +128,7 @@ class _Sources:
 def _open(given: Any) -> tuple[dict[str, Any], bool]:
     """A record or a ledger's document, and whether it is the latter."""
     if isinstance(given, Audit):
-        return given.record(), False
+        return given._shown(), False
     if isinstance(given, Ledger):
         return given.document, True
     if isinstance(given, Mapping):

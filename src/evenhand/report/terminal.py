@@ -242,10 +242,11 @@ def _grid(page: Page, grid: Grid, *, verbose: bool, where: str) -> None:
     page.say(grid.title, style="bold")
     start = 0
     while start < len(grid.columns):
-        stop = next(
-            (k for k in range(len(grid.columns), start, -1) if _fits(page, grid, start, k)), None
-        )
-        if stop is None:
+        # One more column never takes less room: from few columns on, nearly nothing is laid out.
+        stop = start
+        while stop < len(grid.columns) and _fits(page, grid, start, stop + 1):
+            stop += 1
+        if stop == start:
             _stacked(page, grid)
             break
         if start:

@@ -52,13 +52,19 @@ class _Unknown:
             groups=dict.fromkeys([(row["attribute"], row["group"]) for row in self.results]),
         )
 
+    @cached_property
+    def _by_measure(self) -> dict[tuple[str, str], list[Row]]:
+        found: dict[tuple[str, str], list[Row]] = {}
+        for row in self.results:
+            found.setdefault((row["lens"], row["measure"]), []).append(row)
+        return found
+
     def look(self, **equal: Any) -> list[Row]:
         """The rows of a lens and a measure whose columns equal these values."""
         asked = {name.rstrip("_"): value for name, value in equal.items()}
         key = asked.pop("lens"), asked.pop("measure")
         if key not in self._of:
-            mine = [row for row in self.results if (row["lens"], row["measure"]) == key]
-            self._of[key] = [self._shown(row) for row in mine]
+            self._of[key] = [self._shown(row) for row in self._by_measure.get(key, ())]
         held = self._of[key]
         for name, value in asked.items():
             held = [row for row in held if row[name] == value]

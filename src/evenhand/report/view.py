@@ -30,8 +30,11 @@ class View:
 
     record: Mapping[str, Any]
     rows: tuple[Row, ...] = field(default=())
-    by_measure: Mapping[tuple[str, ...], list[Row]] = field(default_factory=dict)
+    by_measure: Mapping[tuple[str, str], list[Row]] = field(default_factory=dict)
     words: Words = field(default_factory=Words)
+    # What was asked for once: rows by group of a measure, and the attributes of every lens.
+    by_group: dict[tuple[str, str], dict[Any, list[Row]]] = field(default_factory=dict)
+    spoken_of: dict[str, list[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> "View":
@@ -39,13 +42,10 @@ class View:
         if isinstance(record, Whole) and record.view is not None:
             return record.view
         rows = tuple(hide_row(row) for row in record["results"])
-        # With hundreds of groups, looking through all rows each time takes a minute; sentences
-        # look up the rates of a group for each of its gaps.
-        index: dict[tuple[str, ...], list[Row]] = {}
+        # With hundreds of groups, looking through all rows each time takes a minute.
+        index: dict[tuple[str, str], list[Row]] = {}
         for row in rows:
-            key = row["lens"], row["measure"]
-            index.setdefault(key, []).append(row)
-            index.setdefault((*key, row["group"]), []).append(row)
+            index.setdefault((row["lens"], row["measure"]), []).append(row)
         words = _shown_words(record, rows)
         findings = _said(record, rows, words)
         said = Whole({**record, "findings": findings})
@@ -80,12 +80,23 @@ class View:
         held: Iterable[Row] = self.rows
         if "measure" in asked:
             key = lens, asked.pop("measure")
-            held = self.by_measure.get((*key, asked.pop("group")) if "group" in asked else key, ())
+            held = self.by_measure.get(key, ())
+            if "group" in asked:
+                held = self._groups(key).get(asked.pop("group"), ())
         return [
             row
             for row in held
             if row["lens"] == lens and all(row[name] == value for name, value in asked.items())
         ]
+
+    def _groups(self, key: tuple[str, str]) -> dict[Any, list[Row]]:
+        """A measure's rows by group: sentences look up a group's rates for each of its gaps."""
+        if key not in self.by_group:
+            found: dict[Any, list[Row]] = {}
+            for row in self.by_measure.get(key, ()):
+                found.setdefault(row["group"], []).append(row)
+            self.by_group[key] = found
+        return self.by_group[key]
 
     def whole(self, lens: str, measure: str, **equal: Any) -> list[Row]:
         """Rows of a measure for all strata together, of no single labeler, of the positive class.
@@ -110,11 +121,14 @@ class View:
 
     def attributes(self, lens: str) -> list[str]:
         """The attributes that a lens speaks of, in order."""
-        return list(dict.fromkeys(row["attribute"] for row in self.rows if row["lens"] == lens))
+        if not self.spoken_of:
+            for own, attribute in dict.fromkeys((r["lens"], r["attribute"]) for r in self.rows):
+                self.spoken_of.setdefault(own, []).append(attribute)
+        return list(self.spoken_of.get(lens, ()))
 
     def measures(self, lens: str) -> set[str]:
         """The measures that a lens gives."""
-        return {row["measure"] for row in self.rows if row["lens"] == lens}
+        return {measure for own, measure in self.by_measure if own == lens}
 
     def lens_findings(self, lens: str, *measures: str) -> list[Mapping[str, Any]]:
         """The findings of a lens, or of some of its measures."""
@@ -255,6 +269,11 @@ with: evenhand audit … --json
     for name, kind in (("made", Mapping), ("data", Mapping), ("results", list), ("findings", list)):
         if not isinstance(record.get(name), kind):
             _damaged(f"its {name!r} is not what it should be")
+    return completed(record, _results(record))
+
+
+def completed(record: Mapping[str, Any], results: list[dict[str, Any]]) -> "Whole":
+    """A record with every key that a report reads, its results as they are given."""
     held = {
         **record,
         "made": {"level": 0.95, **record["made"]},
@@ -263,10 +282,9 @@ with: evenhand audit … --json
         "details": record.get("details") or {},
         "notes": record.get("notes") or [],
         "sentence": record.get("sentence") or TAGS[record["verdict"]],
-        "results": _results(record),
+        "results": results,
         "findings": [
-            _finding(i, one, len(record["results"]))
-            for i, one in enumerate(record["findings"], start=1)
+            _finding(i, one, len(results)) for i, one in enumerate(record["findings"], start=1)
         ],
     }
     return Whole(held)

@@ -215,7 +215,8 @@ def swap_table(
         lexicon=words.name,
         attribute=words.attribute,
         group=group,
-        columns=[f"{text}@{name}" for name in written.values()],
+        columns=[f"{text}@{name}" for name in written.values()]
+        + ([f"{text}:scrubbed"] if changes.scrub else []),
         validity=work.validity(probe=probe, level=level),
         unresolved_rows=work.listed,
         other_values=sources.others,

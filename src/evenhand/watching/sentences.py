@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evenhand.findings.find import LAYER
+from evenhand.findings.finding import LAYER
 from evenhand.findings.limits import CANNOT_TELL, NOT_ASSESSED, OUTSIDE
 from evenhand.findings.order import evidence
 from evenhand.findings.sentences.rows import say_row

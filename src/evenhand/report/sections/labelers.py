@@ -89,7 +89,12 @@ def _contrasts(view: View, attribute: str) -> list[Block]:
         zero=0.0,
     )
     drawn["charts"] = [
-        {**drawn["charts"][0], "title": title, "rows": marks_by_value(held, by_group)}
+        {
+            **drawn["charts"][0],
+            "title": title,
+            "axis": f"Gap in {title[:1].lower()}{title[1:]}{against}, {_whose(rows)}",
+            "rows": marks_by_value(held, by_group),
+        }
         for quantity, title in _QUANTITIES
         if (held := [r for r in rows if _quantity(r) == quantity and r["value"] is not None])
     ] or drawn["charts"]
