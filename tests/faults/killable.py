@@ -95,10 +95,12 @@ def serve() -> None:
                 killed = True
             time.sleep(0.002)
         steps = Path(job["said"] + ".steps")
+        # Killed as it wrote its number, a command leaves the file empty: it counts as none.
+        count = steps.read_text() if steps.exists() else ""
         answer = {
             "code": os.waitstatus_to_exitcode(status),
             "seconds": time.monotonic() - began,
-            "steps": int(steps.read_text()) if steps.exists() else None,
+            "steps": int(count) if count else None,
         }
         steps.unlink(missing_ok=True)
         print(json.dumps(answer), flush=True)
