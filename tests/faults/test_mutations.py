@@ -183,6 +183,15 @@ def test_records(name: str, home: Path, run: Any) -> None:
     damage()
 
 
+def test_what_one_form_refuses_costs_none(home: Path, run: Any) -> None:
+    record = json.loads((home / "labels.json").read_text())
+    del record["details"]["labelers"]["attributes"][0]["splits"][0]["total"]["value"]
+    Path("r.json").write_text(json.dumps(record))
+    ended = run("report", "r.json", "--out", "r.html", "--markdown", "r.md", "--no-charts")
+    assert_well_ended(ended, codes={4})
+    assert not Path("r.md").exists()  # Markdown alone could be made of it
+
+
 def test_records_compared(home: Path, run: Any) -> None:
     record = json.loads((home / "posts.json").read_text())
     found = list(places(record))

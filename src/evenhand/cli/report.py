@@ -48,7 +48,7 @@ def report_command(records: tuple[str, ...], **flags: Any) -> int:
     """
     from evenhand.files import check_writable
     from evenhand.files.places import check_places, is_screen
-    from evenhand.report.render import render
+    from evenhand.report.render import text_for
 
     charts, github = flags.pop("charts"), flags.pop("github")
     figures, forms = flags.pop("figures"), flags.pop("forms")
@@ -60,19 +60,25 @@ def report_command(records: tuple[str, ...], **flags: Any) -> int:
     if "out" in asked and charts:
         warn_of_charts()
     quiet = github or any(is_screen(path) for path in asked.values())
-    # What a ledger alone does not have is refused before its page is written.
-    annotations = render(*records, form="github") if github else ""
-    for place in forms:
-        render(*records, path=str(place), form=place.form)
+    # All are made before any is written: what one refuses, such as a damaged record, costs none.
+    annotations = text_for(None, *records, form="github") if github else ""
+    forms_made = [(place, text_for(place, *records, form=place.form)) for place in forms]
+    made = {
+        path: text_for(
+            None if is_screen(path) else path,
+            *records,
+            form=out_form(path) if name == "out" else name,
+            charts=charts,
+        )
+        for name, path in asked.items()
+    }
+    for place, text in forms_made:
+        write_output(place, text)
         say(f"Written: {place}", err=quiet)
-    for name in sorted(asked, key=lambda name: name == "out"):
-        path = asked[name]
-        form = out_form(path) if name == "out" else name
-        if is_screen(path):
-            write_output(path, render(*records, form=form, charts=charts))
-            continue
-        text = render(*records, path=path, form=form, charts=charts)
-        say(f"Written: {path} ({len(text.encode()) / 1024:,.0f} KB)", err=quiet)
+    for path, text in made.items():
+        write_output(path, text)
+        if not is_screen(path):
+            say(f"Written: {path} ({len(text.encode()) / 1024:,.0f} KB)", err=quiet)
     if figures:
         write_figures(records, figures)
         say(f"Written: {figures} (every chart as SVG, PNG and PDF)", err=quiet)

@@ -67,30 +67,37 @@ def render(
         >>> render(result, form="markdown").splitlines()[0][:28]
         '### Evenhand: Not assessed: '
     """
-    chosen = _form(form, path)
     if path is not None:
         check_writable(path)
+    text = text_for(path, *records, form=form, charts=charts, figures=figures)
+    if path is not None:
+        write_text(path, text)
+    return text
+
+
+def text_for(
+    path: str | Path | None,
+    *records: Any,
+    form: str | None = None,
+    charts: bool = True,
+    figures: str | Path | None = None,
+) -> str:
+    """What `render` writes to a path, unwritten: of several outputs all are made before any is."""
+    chosen = _form(form, path)
     if figures is None and len(records) == 1 and isinstance(records[0], Audit):
         text = _of_rows(records[0], chosen)
         if text is not None:
-            return _written(text, path)
+            return text
     sources = _Sources.of(records)
     try:
         if figures is not None:
             write_figures(figures, sources.record, earlier=sources.earlier, ledger=sources.ledger)
-        text = _text(sources, chosen, path=path, charts=charts)
+        return _text(sources, chosen, path=path, charts=charts)
     except EvenhandError:
         raise
     except Exception:
         _refuse_damaged(records)
         raise
-    return _written(text, path)
-
-
-def _written(text: str, path: str | Path | None) -> str:
-    if path is not None:
-        write_text(path, text)
-    return text
 
 
 def _of_rows(audit: Audit, form: str) -> str | None:
