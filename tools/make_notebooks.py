@@ -111,16 +111,17 @@ def _words(picture: re.Match[str]) -> str:
 
 
 def alike(held: dict[str, Any], made: dict[str, Any]) -> bool:
-    """Whether two notebooks say the same: every word, and numbers to 2% or 0.005.
+    """Whether two notebooks say the same: every word, and numbers to 2% or 0.025.
 
-    Libraries of linear algebra differ in the last digits, which moves a case or two.
+    Libraries of linear algebra differ in the last digits, by processor too, which moves a case or
+    two; where 28 classes are ranked, two that change places move a bound of ρ by 0.02.
     """
     mine, theirs = "\n".join(sayings(held)), "\n".join(sayings(made))
     if NUMBER.sub("#", mine) != NUMBER.sub("#", theirs):
         return False
     pairs = zip(NUMBER.findall(mine), NUMBER.findall(theirs), strict=True)
     numbers = [(float(a.replace(",", "")), float(b.replace(",", ""))) for a, b in pairs]
-    return all(isclose(a, b, rel_tol=0.02, abs_tol=0.005) for a, b in numbers)
+    return all(isclose(a, b, rel_tol=0.02, abs_tol=0.025) for a, b in numbers)
 
 
 def main(check: bool) -> int:
