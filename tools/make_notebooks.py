@@ -24,7 +24,7 @@ FOLDER = Path(__file__).parents[1] / "docs" / "examples"
 WORDS = "# %% [markdown]"
 MOST_BYTES = 200_000
 PICTURE = re.compile(r"<svg.*?</svg>", re.DOTALL)
-NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
+NUMBER = re.compile(r"(?:\d[\d,]*)?\.\d+|\d[\d,]*")
 KERNEL = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
