@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import spearmanr
 
 import evenhand as eh
+from evenhand.decisions.tallies import by_cluster
 from evenhand.decisions.tallies import norms as norm_tallies
 from evenhand.lenses.norms import lens as norms
 from evenhand.lenses.rows import LensResult, Options
@@ -246,6 +247,46 @@ def test_spark_agrees(spark: Any) -> None:
     frame = table(300)
     roles = {"weight": "w", "cluster": "site"}
     same(measured(frame, **roles), measured(spark.createDataFrame(frame.to_pandas()), **roles))
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("roles", [{"weight": "w", "cluster": "who", "stratum": "year"},
+                                   {"weight": "w"}])  # fmt: skip
+def test_spark_ranks_rows_where_they_lie(roles: Any, spark: Any, monkeypatch: Any) -> None:
+    """The same rows as on Polars from 3,000 rows in 600 clusters; what comes back are sums."""
+    frame = table(3_000).with_columns(who=pl.int_range(pl.len()) % 600)
+    # Missing norms, a weight of none, two zeros, and a class whose score does not vary.
+    spot, constant = pl.int_range(pl.len()), pl.col("title") == "c5"
+    frame = frame.with_columns(
+        pl.when(spot % 41 == 3).then(None).otherwise("norm@f").alias("norm@f"),
+        pl.when(spot % 50 == 1).then(0).otherwise("w").alias("w"),
+        pl.when(constant).then(1.0).when(spot % 97 == 0).then(-0.0)
+        .otherwise("score:truth").alias("score:truth"),
+    )  # fmt: skip
+    expected = measured(frame, **roles)
+    monkeypatch.setattr(by_cluster, "MOST_AT_DRIVER", 50)
+    columns = frame.schema.items()
+    kinds = {pl.String: "string", pl.Float64: "double"}
+    schema = ", ".join(f"`{name}` {kinds.get(kind, 'long')}" for name, kind in columns)
+    data = spark.createDataFrame(frame.rows(), schema=schema)
+    handed = []
+    to_arrow = type(data).toArrow
+
+    def counted(native: Any) -> Any:
+        handed.append(to_arrow(native))
+        return handed[-1]
+
+    monkeypatch.setattr(type(data), "toArrow", counted)
+    found = measured(data, **roles)
+    same(expected, found)
+    # Two groups, six classes and two years with what has none: no table here has a cluster's cell.
+    by_cell = [each.num_rows for each in handed if "place" not in each.column_names]
+    assert max(by_cell) <= 2 * CLASSES * 3
+    assert not [each for each in handed if {"key:cluster", "cluster"} & {*each.column_names}]
+    sums = [each.num_rows for each in handed if "place" in each.column_names]
+    # Of every part by (stratum, group, class): few sums; of moves also products over classes.
+    assert len(sums) == (3 if "cluster" in roles else 0)
+    assert max(sums, default=0) <= 2 * 2 * (2 * CLASSES**2 + 2 * CLASSES + 1)
 
 
 def test_classes_are_read_a_few_at_a_time_where_rows_are_many(monkeypatch):

@@ -72,8 +72,7 @@ def sampled_moments(
         sums["n"][cell], sums["tied"][cell] = n, x.tied
         sums["kish"][cell] = n**2 / (weight @ weight)
         sums["clusters"][cell] = whose.size
-        apart = n**2 / float(mass @ mass)
-        sums["freedom"][cell] = max(1.0, apart - 1) if whose.size > 1 else 0.0
+        sums["freedom"][cell] = cluster_freedom(n, mass @ mass, whose.size)
         sums["x"][cell], sums["xx"][cell] = weight @ x.ranks, weight @ x.ranks**2
         moves: dict[str, FloatArray] = {}
         for name, column in norms.items():
@@ -137,10 +136,37 @@ def _moves(
     by_yy = b * b + 2 * y.above(weight * b) / n - 3 * yy
     r = xy / np.sqrt(xx * yy)
     influence = by_xy / np.sqrt(xx * yy) - r / 2 * (by_xx / xx + by_yy / yy)
+    push = np.bincount(member, weight * influence).astype(np.float64)
+    return left_out_moves(push, mass, n)
+
+
+def left_out_moves(push: FloatArray, mass: FloatArray, n: ArrayLike) -> FloatArray:
+    """How far a correlation moves without each cluster; NaN where nothing is left of the cell.
+
+    `push` is the weighed influence of its rows, `mass` their weight of the n of all rows. What is
+    left weighs n - mass: large clusters move it by more.
+
+    Examples:
+        >>> left_out_moves(np.array([0.5, 0.5]), np.array([1.0, 2.0]), 2.0).tolist()
+        [-0.5, nan]
+    """
+    left = np.asarray(n, dtype=np.float64) - mass
     with np.errstate(all="ignore"):
-        # What is left without a cluster weighs n - mass: large clusters move it by more.
-        moved = -np.bincount(member, weight * influence) / (n - mass)
-    return np.asarray(np.where(mass < n, moved, np.nan))
+        return np.where(left > 0, -push / left, np.nan)
+
+
+def cluster_freedom(n: ArrayLike, size2: ArrayLike, clusters: ArrayLike) -> FloatArray:
+    """The effective number of clusters less one, at least 1; 0 of a single cluster.
+
+    `size2` are the clusters' squared weights, added up; n is their weight altogether.
+
+    Examples:
+        >>> cluster_freedom([8, 8], [16, 64], [4, 1]).tolist()
+        [3.0, 0.0]
+    """
+    with np.errstate(all="ignore"):
+        apart = np.asarray(n, dtype=np.float64) ** 2 / np.asarray(size2, dtype=np.float64)
+    return np.where(np.asarray(clusters) > 1, np.maximum(1.0, apart - 1), 0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -294,9 +294,11 @@ def own_ranks(
         if tally is not None:
             return Ranks(tally=decisions.name_groups(tally, attribute))
     complete = counted.complete(norms.values())
-    # Engines other than Polars rank on their own, but for a sample.
+    # Engines other than Polars rank on their own, but for a sample, which Spark alone ranks.
     numbers = 1 + len(norms) + len(sample_columns(decisions))
-    ranked_here = decisions.engine == "polars" or is_sampled(decisions)
+    ranked_here = decisions.engine == "polars" or (
+        is_sampled(decisions) and decisions.engine != "spark"
+    )
     batches = counted.batches(numbers) if ranked_here else []
     if len(batches) < 2:
         return rank_moments(

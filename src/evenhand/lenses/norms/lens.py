@@ -14,7 +14,13 @@ from evenhand.decisions.roles import OWN_SCORE, Attribute, Roles
 from evenhand.decisions.table import Decisions
 from evenhand.decisions.tallies.collect import Need
 from evenhand.decisions.tallies.norms import norm_counts
-from evenhand.decisions.tallies.sampled_norms import is_sampled, sample_columns, sampled_counts
+from evenhand.decisions.tallies.sampled_norms import (
+    SampledCounts,
+    held_counts,
+    is_sampled,
+    sample_columns,
+    sampled_counts,
+)
 from evenhand.decisions.tallies.scores import is_weighted
 from evenhand.decisions.tallies.sets import table_name
 from evenhand.decisions.tally import Tally
@@ -28,7 +34,7 @@ from evenhand.lenses.norms.rows import (
     share_rows,
     trend_rows,
 )
-from evenhand.lenses.norms.samples import ShareCounts
+from evenhand.lenses.norms.samples import PartShares, ShareCounts, clustered_shares
 from evenhand.lenses.rows import LensResult, Options, Rows, exclusions
 from evenhand.lenses.scope import Scope
 from evenhand.stats.estimate import Estimate, FloatArray
@@ -58,7 +64,8 @@ def norm_tables(attribute: Attribute, decisions: Decisions) -> dict[str, Tally]:
     counted = norm_counts(decisions, attribute, norms=columns)
     found = {table_name("norm_counts", attribute.name): counted.tally}
     if is_sampled(decisions):
-        found[table_name("sampled_counts", attribute.name)] = sampled_counts(decisions, attribute)
+        held = held_counts(sampled_counts(decisions, attribute))
+        found[table_name("sampled_counts", attribute.name)] = held
     positive = positive_class(decisions, counted.tally)
     for norms, elsewhere in ((roles.norm, True), (roles.norm_irrelevant, False)):
         if norms:
@@ -157,12 +164,13 @@ def share_counts(
 ) -> ShareCounts:
     """Rows and weights by (stratum, group, class), everybody first."""
     sampled = is_sampled(decisions)
-    tally = sampled_counts(decisions, attribute) if sampled else counts
-    for key, named in (("group", scope.groups), ("truth", scope.classes)):
+    found = sampled_counts(decisions, attribute) if sampled else SampledCounts(tally=counts)
+    strata = tuple(name for name in scope.strata if name is not None)
+    labels = {"group": scope.groups, "truth": scope.classes}
+    labels |= {"stratum": strata} if strata else {}
+    tally = found.tally
+    for key, named in labels.items():
         tally = tally.relabel(key, named)
-    strata = [name for name in scope.strata if name is not None]
-    if strata:
-        tally = tally.relabel("stratum", strata)
 
     def by_cell(name: str) -> FloatArray:
         everybody = tally.dense(["group", "truth"], name)[None]
@@ -173,13 +181,17 @@ def share_counts(
     rows = by_cell("n")
     if not sampled:
         return ShareCounts(rows=rows, weight=rows, squares=rows)
-    clustered = decisions.roles.together is not None
+    weight, squares, clustered = by_cell("w"), by_cell("w2"), None
+    if decisions.roles.together is not None:
+        part = PartShares(labels=labels, weight=weight)
+        sums = part(tally) if found.distant is None else found.distant.add_up(part)
+        clustered = clustered_shares(weight, squares, sums)
     return ShareCounts(
         rows=rows,
-        weight=by_cell("w"),
-        squares=by_cell("w2"),
+        weight=weight,
+        squares=squares,
         weighted=is_weighted(decisions),
-        clusters=tally if clustered else None,
+        clustered=clustered,
     )
 
 

@@ -16,12 +16,13 @@ from evenhand.decisions.tallies.norms import (
     own_ranks,
     rank_name,
 )
-from evenhand.decisions.tallies.sampled_norms import Ranks
+from evenhand.decisions.tallies.sampled_norms import Ranks, held_ranks
 from evenhand.decisions.tallies.scores import is_weighted
 from evenhand.decisions.tally import Tally
 from evenhand.lenses.norms.samples import (
     PLAIN,
     NormSample,
+    PartMoves,
     ShareCounts,
     correlation_interval,
 )
@@ -36,7 +37,7 @@ from evenhand.stats.ranks import (
     spearman_from_moments,
 )
 from evenhand.stats.rates import wilson
-from evenhand.stats.sampled_ranks import SampledInterval, SharedError
+from evenhand.stats.sampled_ranks import SampledInterval, SharedError, cluster_freedom
 from evenhand.stats.trend import (
     RELIABLE,
     bootstrap_trend,
@@ -113,9 +114,10 @@ def cells_of(
         both = [
             binary_ranks(decisions, attribute, positive, stratified=s, **shared) for s in passes
         ]
-        for value, name in (("1", positive), ("0", all_but(positive))):
-            if value == "1" or elsewhere:
-                found = [_laid(ranks, scope, key="y", values=(value,)) for ranks in both]
+        sides = [_laid(ranks, scope, key="y", values=("1", "0")) for ranks in both]
+        for place, name in enumerate((positive, all_but(positive))):
+            if place == 0 or elsewhere:
+                found = [side.take(place) for side in sides]
                 yield _cells(found, (name,), (True,), norms, weighted=weighted)
         return
     if not elsewhere or not wide:
@@ -148,6 +150,7 @@ def rank_tables(
     def keep(ranks: Ranks | None, *kind: str, stratified: bool) -> None:
         if ranks is None:
             return
+        ranks = held_ranks(ranks)
         name = rank_name(attribute, *kind, norms=norms, stratified=stratified)
         found[name] = ranks.tally
         if ranks.moves is not None:
@@ -284,10 +287,19 @@ def trend_rows(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Laid:
-    """The sums of a tally of ranks as arrays (stratum, group, class), and the moves of clusters."""
+    """The sums of a tally of ranks as arrays (stratum, group, class), and the moves of clusters.
+
+    Of clusters that stay in Spark there are `products` instead.
+    """
 
     sums: dict[str, FloatArray]
     moves: Tally | None = None
+    products: dict[str, FloatArray] | None = None
+
+    def take(self, place: int) -> "_Laid":
+        """The same of one class alone, which has no trend."""
+        sums = {name: array[..., [place]] for name, array in self.sums.items()}
+        return replace(self, sums=sums)
 
 
 def _laid(ranks: Ranks, scope: Scope, *, key: str | None, values: Sequence[str]) -> _Laid:
@@ -306,7 +318,20 @@ def _laid(ranks: Ranks, scope: Scope, *, key: str | None, values: Sequence[str])
         found = {name: array[..., None] for name, array in found.items()}
     if "stratum" not in labels:
         found = {name: array[None] for name, array in found.items()}
-    return _Laid(sums=found, moves=moves)
+    if ranks.distant is None:
+        return _Laid(sums=found, moves=moves)
+    norms = tuple(name.removeprefix("xy:") for name in found if name.startswith("xy:"))
+    part = PartMoves(labels=labels, key=key, n=found["n"], norms=norms)
+    products = ranks.distant.add_up(part)
+    products["group_size"] = found["n"].sum(axis=-1)
+    many = found["clusters"] = products["clusters"]
+    found["freedom"] = cluster_freedom(found["n"], products["size2"], many)
+    for k in norms:
+        own = products[f"inner:{k}"].diagonal(axis1=-2, axis2=-1)
+        varies = (many > 1) & (found["xx"] > 0) & (found[f"yy:{k}"] > 0)
+        with np.errstate(all="ignore"):
+            found[f"variance:{k}"] = np.where(varies, (many - 1) / many * own, np.nan)
+    return _Laid(sums=found, products=products)
 
 
 def _cells(
@@ -338,14 +363,19 @@ def _cells(
     sample = None
     if "kish" in sums:
         moves = [each.moves for each in laid if each.moves is not None]
+        apart = [each.products for each in laid if each.products is not None]
+        products = None
+        if apart:
+            products = {k: np.concatenate([each[k] for each in apart]) for k in apart[0]}
         sample = NormSample(
             weighted=weighted,
-            clustered=bool(moves),
+            clustered=bool(moves or apart),
             kish=sums["kish"],
             clusters=sums["clusters"],
             freedom=sums["freedom"],
             variance={name: sums[f"variance:{name}"] for name in norms},
             moves=moves,
+            products=products,
         )
     return NormCells(
         classes=classes,
