@@ -5,11 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.special import ndtr
+from scipy.special import log_ndtr, ndtr
 from work import calls, times_as_long
 
 from evenhand.errors import DataError, UsageError
 from evenhand.simulate.labelers import LabelerGroup, Variation, simulate_labelers
+from evenhand.stats.labelers import pooled
 from evenhand.stats.labelers.pooled import (
     CellCounts,
     HyperPosterior,
@@ -62,9 +63,9 @@ def table_of(frame, groups):
 
 def covariance_with_the_means(modes):
     """Covariance of each labeler's θ with the uncertainty of β, by the law of total variance."""
-    pull = modes.inverse[0] @ modes.precision[0]
+    pull = modes.inverse(0) @ modes.precision[0]
     spread = np.linalg.inv(modes.beta_precision[0])
-    return modes.inverse[0] + pull @ spread @ np.swapaxes(pull, -1, -2)
+    return modes.inverse(0) + pull @ spread @ np.swapaxes(pull, -1, -2)
 
 
 class TestFixedHyperparameters:
@@ -149,7 +150,15 @@ class TestFixedHyperparameters:
             for a in unit
         ]
         dense = np.linalg.inv(-np.array(hessian) / (4 * step**2))
-        assert modes.inverse[0, 0] == pytest.approx(dense, abs=1e-4)
+        assert modes.inverse(0)[0] == pytest.approx(dense, abs=1e-4)
+
+    def test_likelihood_keeps_its_digits_in_both_tails(self):
+        # From one tail up to |z| = 37, by logarithms beyond, where Φ(−z) is 0.
+        cells = CellCounts(yes=np.array([[3.0, 2.0]]), n=np.array([[5.0, 2.0]]))
+        for z in ([0.0, 1.5], [-8.0, 9.0], [-36.0, 36.0], [-45.0, 45.0]):
+            below, above = log_ndtr(np.array(z)), log_ndtr(-np.array(z))
+            want = 3 * below[0] + 2 * above[0] + 2 * below[1]
+            assert log_likelihood(cells, np.array([z]))[0] == pytest.approx(want, rel=1e-14)
 
     def test_target_is_even_in_the_signed_sds(self):
         flipped = np.array(HYPER) * [-1, -1, 1, -1, -1, 1]
@@ -177,7 +186,7 @@ class TestOneLabeler:
         x = np.sqrt(0.09 - 1e-4)
         modes = find_modes(cell_counts(self.COUNTS), [[x, x, 0.0]], known_mean=[1.0, 1.5])
         assert modes.theta[0, 0] == pytest.approx([want["t"], want["d"]], abs=1e-6)
-        sds = np.sqrt(np.diag(modes.inverse[0, 0]))
+        sds = np.sqrt(np.diag(modes.inverse(0)[0]))
         assert sds == pytest.approx([want["t_sd"], want["d_sd"]], abs=1e-6)
 
     def test_exact_posterior_by_importance(self):
@@ -347,6 +356,25 @@ class TestPool:
         assert found.mean[0] == pytest.approx(1.5)
         assert found.median[0] == 2
         assert found.sd[0] == pytest.approx(np.sqrt(0.25 * 1.5**2 + 0.75 * 0.5**2))
+
+    def test_mode_is_not_looked_for_within_rounding(self, monkeypatch):
+        # Labelers who do not differ: their SD is next to 0, and slopes by differences do not fit.
+        rng = np.random.default_rng(0)
+        n = np.tile([700.0, 350.0], (60, 2))
+        chance = ndtr(np.tile([-0.8, 0.7], (60, 2)))
+        cells = CellCounts(yes=rng.binomial(n.astype(int), chance).astype(float), n=n)
+        looked, ends = [], []
+
+        def watched(*args, **rest):
+            looked.append(len(ends))
+            return find_modes(*args, **rest)
+
+        monkeypatch.setattr(pooled, "find_modes", watched)
+        ends.append(pooled._outer_mode(cells)[0])
+        monkeypatch.setattr(pooled, "STILL", 10**9)
+        ends.append(pooled._outer_mode(cells)[0])
+        assert ends[0] == pytest.approx(ends[1], abs=1e-9)
+        assert looked.count(0) < 0.7 * looked.count(1)
 
     def test_effective_draws_are_repeated_until_enough(self):
         counts, *_ = simulated(8, labelers=10)

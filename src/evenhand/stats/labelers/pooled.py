@@ -7,16 +7,17 @@ over such hyperparameters, and integrated out by Laplace's method. β is integra
 in, which is why ten labelers are enough.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaincinv, log_ndtr, ndtri
+from scipy.special import gammaincinv, log_ndtr, ndtr, ndtri
 
 from evenhand.errors import DataError
 from evenhand.stats.estimate import FloatArray
-from evenhand.stats.labelers.signal import log_hazard
+from evenhand.stats.labelers.signal import log_hazard, normal_density
 
 SMALLEST_SD = 0.01
 PRIOR_MEAN = (1.0, 1.5)
@@ -136,23 +137,6 @@ def log_prior(hyper: ArrayLike) -> FloatArray:
     return np.asarray(-0.5 * ((h / scale) ** 2).sum(axis=1))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Modes:
-    """Modes and curvatures for each hyperparameter row (first axis).
-
-    `theta` (rows, labelers, 2G), `beta` (rows, 2G), `precision` the inverse of Σ, `inverse` of
-    each labeler's Hessian, `beta_precision` that of β, `log_marginal` without constants and
-    without the prior of the hyperparameters.
-    """
-
-    theta: FloatArray
-    beta: FloatArray
-    precision: FloatArray
-    inverse: FloatArray
-    beta_precision: FloatArray
-    log_marginal: FloatArray
-
-
 def to_z(theta: FloatArray) -> FloatArray:
     """z of false alarms and hits from (t, d′) pairs along the last axis."""
     z = np.empty_like(theta)
@@ -161,15 +145,35 @@ def to_z(theta: FloatArray) -> FloatArray:
     return z
 
 
+def _shares(z: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+    """Φ(z) and Φ(−z) to their last digits, from one tail; None where that is as good as 0."""
+    tail = ndtr(-np.abs(z))
+    if not tail.all():
+        return None
+    rest, right = 1 - tail, z > 0
+    return np.where(right, rest, tail), np.where(right, tail, rest)
+
+
 def log_likelihood(cells: CellCounts, z: FloatArray) -> FloatArray:
     """Binomial log likelihood of each labeler, without the binomial coefficients."""
-    return np.asarray((cells.yes * log_ndtr(z) + (cells.n - cells.yes) * log_ndtr(-z)).sum(-1))
+    shares = _shares(z)
+    below, above = (log_ndtr(z), log_ndtr(-z)) if shares is None else map(np.log, shares)
+    return np.asarray((cells.yes * below + (cells.n - cells.yes) * above).sum(-1))
+
+
+def _hazards(z: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """φ(z)/Φ(z) and φ(z)/Φ(−z)."""
+    shares = _shares(z)
+    if shares is None:
+        return np.exp(log_hazard(z)), np.exp(log_hazard(-z))
+    density = normal_density(z)
+    return density / shares[0], density / shares[1]
 
 
 def _derivatives(cells: CellCounts, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Gradient in θ and the blocks of the likelihood's negative Hessian."""
     z = to_z(theta)
-    up, down = np.exp(log_hazard(z)), np.exp(log_hazard(-z))
+    up, down = _hazards(z)
     no = cells.n - cells.yes
     slope = cells.yes * up - no * down
     curve = cells.yes * up * (z + up) + no * down * (down - z)
@@ -214,15 +218,42 @@ class _Blocks:
             whole[:, at, at] += blocks[:, g]
         return np.asarray(whole)
 
-    def dense(self) -> FloatArray:
-        """H⁻¹ of every labeler, (rows, labelers, 2G, 2G)."""
-        rows, labelers, groups = self.diagonal.shape[:3]
-        tall = self.factor.reshape(rows, labelers, 2 * groups, 2)
-        whole = tall @ self.core @ np.swapaxes(tall, -1, -2)
+    def dense(self, row: int) -> FloatArray:
+        """H⁻¹ of every labeler, (labelers, 2G, 2G)."""
+        labelers, groups = self.diagonal.shape[1:3]
+        tall = self.factor[row].reshape(labelers, 2 * groups, 2)
+        whole = tall @ self.core[row] @ np.swapaxes(tall, -1, -2)
         for g in range(groups):
             at = slice(2 * g, 2 * g + 2)
-            whole[:, :, at, at] += self.diagonal[:, :, g]
+            whole[:, at, at] += self.diagonal[row, :, g]
         return np.asarray(whole)
+
+    @classmethod
+    def joined(cls, parts: list["_Blocks"]) -> "_Blocks":
+        """The blocks of all rows, from those of some rows each."""
+        names = ("diagonal", "factor", "core", "log_determinant")
+        return cls(**{name: np.concatenate([getattr(p, name) for p in parts]) for name in names})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Modes:
+    """Modes and curvatures for each hyperparameter row (first axis).
+
+    `theta` (rows, labelers, 2G), `beta` (rows, 2G), `precision` the inverse of Σ, `blocks` those
+    of each labeler's Hessian, `beta_precision` that of β, `log_marginal` without constants and
+    without the prior of the hyperparameters.
+    """
+
+    theta: FloatArray
+    beta: FloatArray
+    precision: FloatArray
+    blocks: _Blocks
+    beta_precision: FloatArray
+    log_marginal: FloatArray
+
+    def inverse(self, row: int) -> FloatArray:
+        """Inverse Hessian of every labeler, (labelers, 2G, 2G), given a row's hyperparameters."""
+        return self.blocks.dense(row)
 
 
 def _invert_pairs(
@@ -257,7 +288,11 @@ def _blocks(curve: FloatArray, h: FloatArray) -> _Blocks:
             core=np.zeros((rows, labelers, 2, 2)),
             log_determinant=log_determinant,
         )
-    factor = diagonal @ inner
+    factor = np.empty_like(diagonal)
+    for i, k in product(range(2), repeat=2):
+        # Numbers of all labelers at once; a product of many tiny matrices calls for each of them.
+        factor[..., i, k] = diagonal[..., i, 0] * inner[..., 0, k]
+        factor[..., i, k] += diagonal[..., i, 1] * inner[..., 1, k]
     middle = across + groups * near
     gap = middle[:, None] - inner[:, 0] @ factor.sum(axis=2)
     core, log_gap = _invert_pairs(gap[..., 0, 0], gap[..., 0, 1], gap[..., 1, 1])
@@ -293,8 +328,11 @@ def find_modes(
     if len(h) <= most:
         return _find_modes(cells, h, start, known_mean)
     parts = [_find_modes(cells, h[i : i + most], start, known_mean) for i in range(0, len(h), most)]
-    names = ("theta", "beta", "precision", "inverse", "beta_precision", "log_marginal")
-    return Modes(**{name: np.concatenate([getattr(p, name) for p in parts]) for name in names})
+    names = ("theta", "beta", "precision", "beta_precision", "log_marginal")
+    return Modes(
+        blocks=_Blocks.joined([p.blocks for p in parts]),
+        **{name: np.concatenate([getattr(p, name) for p in parts]) for name in names},
+    )
 
 
 def _find_modes(
@@ -349,7 +387,7 @@ def _find_modes(
         theta=theta,
         beta=beta,
         precision=precision,
-        inverse=blocks.dense(),
+        blocks=blocks,
         beta_precision=beta_precision,
         log_marginal=log_marginal,
     )
@@ -359,6 +397,10 @@ FREEDOM = 5.0
 LARGEST_PROPOSAL_SD = 0.6
 GRADIENT_STEP = 1e-3
 HESSIAN_STEP = 0.02
+# Slopes by differences do not fit the value to its last digits. Close to the mode a line search
+# would look some fifty times for a decrease that rounding hides, and give up where it began.
+SAME_VALUE = 2e-15
+STILL = 3
 ADAPT_BELOW = 0.3
 FEWEST_EFFECTIVE_DRAWS = 30.0
 RESAMPLED = 2048
@@ -394,19 +436,34 @@ def _outer_mode(cells: CellCounts) -> tuple[FloatArray, Modes]:
 
     size = hyper_size(cells.groups)
     first = np.array([0.3, 0.3, 0.0, 0.15, 0.15, 0.0])[:size]
+    best, last, still = first, np.inf, 0
     steps = np.concatenate([np.zeros((1, size)), np.eye(size), -np.eye(size)]) * GRADIENT_STEP
     warm = find_modes(cells, first)
 
     def target(h: FloatArray) -> tuple[float, FloatArray]:
-        nonlocal warm
+        nonlocal warm, last, still
         rows = h + steps
         warm = find_modes(cells, rows, start=warm)
         value = warm.log_marginal + log_prior(rows)
+        still = still + 1 if abs(float(value[0]) - last) <= SAME_VALUE * abs(last) else 0
+        last = float(value[0])
+        if still == STILL:
+            raise _Stalled
         slope = (value[1 : size + 1] - value[size + 1 :]) / (2 * GRADIENT_STEP)
-        return -float(value[0]), -slope
+        return -last, -slope
 
-    found = minimize(target, first, jac=True, method="BFGS", options={"gtol": 1e-3, "maxiter": 100})
-    return np.asarray(found.x, dtype=float), find_modes(cells, found.x, start=warm)
+    def accept(xk: FloatArray) -> None:
+        nonlocal best, still
+        best, still = xk.copy(), 0
+
+    with suppress(_Stalled):
+        minimize(target, first, jac=True, method="BFGS", callback=accept,
+                 options={"gtol": 1e-3, "maxiter": 100})  # fmt: skip
+    return best, find_modes(cells, best, start=warm)
+
+
+class _Stalled(Exception):
+    """The line search moves within what rounding leaves of the target."""
 
 
 def _curvature(cells: CellCounts, mode: FloatArray, start: Modes) -> FloatArray:
@@ -549,7 +606,7 @@ def joint_draws(
     weights = np.empty((draws, cells.labelers))
     for s in np.unique(where):
         at = np.flatnonzero(where == s)
-        precision, inverse = modes.precision[s], modes.inverse[s]
+        precision, inverse = modes.precision[s], modes.inverse(int(s))
         noise = rng.standard_normal((at.size, size))
         # Rows of noise times the inverse root have the covariance S⁻¹.
         root = np.linalg.inv(np.linalg.cholesky(modes.beta_precision[s]))
