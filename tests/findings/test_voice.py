@@ -1356,6 +1356,10 @@ def test_what_to_do_names_the_class_and_the_texts_to_start_with() -> None:
         "Start with the occupation 'composer': 30 points fewer (20 to 40) for biographies of "
         "women. Look first where it comes from"
     )
+    doubtful = row(f"{T}_gap", -0.3, -0.7, 0.1, group="female", **{"class": "composer"})
+    assert next_step(finding, size, BIOS, {}, [doubtful]).startswith(
+        "No occupation is beyond doubt alone; the largest seen is 'composer', "
+    )
     finding["lens"] = "counterfactual"
     flips = row("flip_rate", 0.032, 0.028, 0.038, lens="counterfactual", n=4500)
     for lead, given in ((flips, []), (size, [flips])):

@@ -13,7 +13,7 @@ from evenhand.findings.sentences.rescore import calibration_step, ranking_step
 from evenhand.findings.sentences.rows import closest_class
 from evenhand.findings.sentences.varying import spread_step
 from evenhand.findings.sentences.words import Words
-from evenhand.lenses.measures import look_up
+from evenhand.lenses.measures import look_up, surely_apart
 from evenhand.lenses.rows import Row
 from evenhand.speech import chance, opening, plural
 
@@ -133,8 +133,11 @@ def _class_to_start_with(lead: Row | None, words: Words, given: Sequence[Row]) -
     if largest is None or ends(largest) is None:
         return ""
     whose = words.subject(largest["attribute"], largest["group"])
-    what = f"{words.classes[0]} '{largest['class']}'"
-    return f"Start with the {what}: {plain_value(largest)} for {whose}."
+    one, how_much = words.classes[0], f"{plain_value(largest)} for {whose}"
+    if not surely_apart(largest):
+        seen = f"the largest seen is '{largest['class']}', {how_much}"
+        return f"No {one} is beyond doubt alone; {seen}."
+    return f"Start with the {one} '{largest['class']}': {how_much}."
 
 
 def _texts_that_change(rows: Sequence[Row], words: Words) -> str:
