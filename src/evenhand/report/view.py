@@ -33,7 +33,7 @@ class View:
     by_measure: Mapping[tuple[str, str], list[Row]] = field(default_factory=dict)
     words: Words = field(default_factory=Words)
     # What was asked for once: rows by group of a measure, and the attributes of every lens.
-    by_group: dict[tuple[str, str], dict[Any, list[Row]]] = field(default_factory=dict)
+    by_group: dict[Any, dict[Any, list[Row]]] = field(default_factory=dict)
     spoken_of: dict[str, list[str]] = field(default_factory=dict)
 
     @classmethod
@@ -82,21 +82,22 @@ class View:
             key = lens, asked.pop("measure")
             held = self.by_measure.get(key, ())
             if "group" in asked:
-                held = self._groups(key).get(asked.pop("group"), ())
+                names = ("group", "class") if "class" in asked else ("group",)
+                held = self._index(key, names).get(tuple(asked.pop(name) for name in names), ())
         return [
             row
             for row in held
             if row["lens"] == lens and all(row[name] == value for name, value in asked.items())
         ]
 
-    def _groups(self, key: tuple[str, str]) -> dict[Any, list[Row]]:
-        """A measure's rows by group: sentences look up a group's rates for each of its gaps."""
-        if key not in self.by_group:
+    def _index(self, key: tuple[str, str], names: tuple[str, ...]) -> dict[Any, list[Row]]:
+        """A measure's rows by group, or group and class: sentences look up the rates of a gap."""
+        if (key, names) not in self.by_group:
             found: dict[Any, list[Row]] = {}
             for row in self.by_measure.get(key, ()):
-                found.setdefault(row["group"], []).append(row)
-            self.by_group[key] = found
-        return self.by_group[key]
+                found.setdefault(tuple(row[name] for name in names), []).append(row)
+            self.by_group[key, names] = found
+        return self.by_group[key, names]
 
     def whole(self, lens: str, measure: str, **equal: Any) -> list[Row]:
         """Rows of a measure for all strata together, of no single labeler, of the positive class.

@@ -92,6 +92,10 @@ class Words:
     same_people: frozenset[str] = frozenset()
     heard: frozenset[str] = frozenset()
     told: tuple[tuple[Row, ...], ...] = ()
+    # A table of many rows names the same groups over and over.
+    namings: dict[tuple[str | None, str | None], Naming] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @classmethod
     def of(
@@ -146,6 +150,12 @@ class Words:
         return str(self._people(attribute, value))
 
     def _people(self, attribute: str | None, value: str | None) -> Naming:
+        key = attribute, value
+        if key not in self.namings:
+            self.namings[key] = self._naming(attribute, value)
+        return self.namings[key]
+
+    def _naming(self, attribute: str | None, value: str | None) -> Naming:
         if value is None:
             return Naming(who="people")
         if value in OTHERS:
