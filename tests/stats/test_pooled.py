@@ -11,20 +11,18 @@ from work import calls, times_as_long
 from evenhand.errors import DataError, UsageError
 from evenhand.simulate.labelers import LabelerGroup, Variation, simulate_labelers
 from evenhand.stats.labelers import pooled
-from evenhand.stats.labelers.pooled import (
+from evenhand.stats.labelers.modes import (
     CellCounts,
-    HyperPosterior,
     cell_counts,
     find_modes,
-    hyper_posterior,
     hyper_sds,
     hyper_size,
-    joint_draws,
     log_likelihood,
     log_prior,
     population_covariance,
     to_z,
 )
+from evenhand.stats.labelers.pooled import HyperPosterior, hyper_posterior, joint_draws
 from evenhand.stats.labelers.posterior import (
     ItemCounts,
     item_variance,
@@ -122,7 +120,7 @@ class TestFixedHyperparameters:
     def test_batches_and_chunks_agree(self, monkeypatch):
         rows = np.array(HYPER) + np.linspace(0, 0.3, 7)[:, None]
         whole = find_modes(CELLS, rows)
-        monkeypatch.setattr("evenhand.stats.labelers.pooled.LARGEST_BATCH", 200)
+        monkeypatch.setattr("evenhand.stats.labelers.modes.LARGEST_BATCH", 200)
         parts = find_modes(CELLS, rows)
         assert parts.log_marginal == pytest.approx(whole.log_marginal, abs=1e-8)
         warm = find_modes(CELLS, rows, start=whole)

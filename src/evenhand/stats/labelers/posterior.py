@@ -12,14 +12,8 @@ from scipy.special import logit, ndtri
 
 from evenhand.errors import DataError, UsageError
 from evenhand.stats.estimate import FloatArray
-from evenhand.stats.labelers.pooled import (
-    RESAMPLED,
-    CellCounts,
-    cell_counts,
-    hyper_posterior,
-    joint_draws,
-    to_z,
-)
+from evenhand.stats.labelers.modes import CellCounts, cell_counts, to_z
+from evenhand.stats.labelers.pooled import RESAMPLED, hyper_posterior, joint_draws
 from evenhand.stats.labelers.quantiles import weighted_quantiles
 from evenhand.stats.labelers.signal import normal_density
 
