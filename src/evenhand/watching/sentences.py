@@ -185,13 +185,12 @@ def _row(alarm: OpenAlarm, look: Look, value: float) -> dict[str, Any]:
     return {
         **dict.fromkeys(
             ("stratum", "labeler", "norm", "undefined", "set_low", "set_high", "limit_low",
-             "limit_high", "no_interval", "method", "rule", "p", "p_adjusted")
+             "limit_high", "no_interval", "method", "rule", "p", "p_adjusted", "n", "n_reference")
         ),
         "lens": key.lens, "measure": key.measure, "class": key.class_,
         "attribute": key.attribute, "group": key.group, "reference": key.reference,
         "value": value, "low": document["after_low"], "high": document["after_high"],
         "family_low": document["after_low"], "family_high": document["after_high"],
-        "n": 1000, "n_reference": 1000,
         "verdict": NOT_ASSESSED, "period": document["onset"],
     }  # fmt: skip
 
