@@ -377,3 +377,34 @@ def test_the_mean_size_is_freed_of_noise_and_judged_so():
     assert "outside" not in freed.plain("verdict")
     assert (freed["value"] < plain["value"]).all()
     assert (freed["low"] <= freed["value"]).all()
+
+
+@pytest.mark.parametrize("alone", [True, False], ids=["two classes", "many classes"])
+def test_copies_in_a_cluster_are_no_further_evidence_on_other_classes_either(alone):
+    rng = np.random.default_rng(3)
+    n, names = 400, ("a", "b") if alone else ("a", "b", "c")
+    frame = pl.DataFrame(
+        {
+            "title": rng.choice(names, n),
+            "gender": rng.choice(["f", "m"], n),
+            "norm@f": rng.standard_normal(n),
+            "who": [f"who {k}" for k in range(n)],
+            **{f"score:{name}": rng.random(n) for name in names},
+        }
+    )
+
+    def of_others(table: pl.DataFrame, **more: Any) -> Any:
+        scores = {name: f"score:{name}" for name in names}
+        decisions = eh.Decisions(table, truth="title", group="gender", scores=scores, **more)
+        settings = {"bootstrap": False, "not_class": True}
+        rows = norms.measure(decisions, Options(settings=settings)).rows
+        rows = rows.where(measure="norm_correlation", group="f", norm="f")
+        return [row for row in rows if row["class"].startswith("not:")]
+
+    once, copied = of_others(frame), of_others(pl.concat([frame] * 4), cluster="who")
+    assert len(once) == len(copied) == len(names)
+    for plain, row in zip(once, copied, strict=True):
+        assert row["value"] == pytest.approx(plain["value"], abs=1e-9)
+        assert "jackknife over" in row["method"]
+        width = (row["high"] - row["low"]) / (plain["high"] - plain["low"])
+        assert 0.85 < width < 1.15  # of copies as rows of their own it would be a half

@@ -128,7 +128,10 @@ def cells_of(
         others.append([_laid(each, scope, key=None, values=()) for each in ranks])
     names = tuple(all_but(name) for name in wide)
     together = [
-        _Laid(sums={k: np.concatenate([part.sums[k] for part in parts], axis=-1) for k in first})
+        _Laid(
+            sums={k: np.concatenate([part.sums[k] for part in parts], axis=-1) for k in first},
+            clustered=parts[0].clustered,
+        )
         for parts in zip(*others, strict=True)
         for first in (parts[0].sums,)
     ]
@@ -289,10 +292,12 @@ def trend_rows(
 class _Laid:
     """The sums of a tally of ranks as arrays (stratum, group, class), and the moves of clusters.
 
-    Of clusters that stay in Spark there are `products` instead.
+    Of clusters that stay in Spark there are `products` instead; where classes were joined one by
+    one there are neither, and `clustered` says that the sums heed clusters all the same.
     """
 
     sums: dict[str, FloatArray]
+    clustered: bool = False
     moves: Tally | None = None
     products: dict[str, FloatArray] | None = None
 
@@ -319,7 +324,7 @@ def _laid(ranks: Ranks, scope: Scope, *, key: str | None, values: Sequence[str])
     if "stratum" not in labels:
         found = {name: array[None] for name, array in found.items()}
     if ranks.distant is None:
-        return _Laid(sums=found, moves=moves)
+        return _Laid(sums=found, clustered=moves is not None, moves=moves)
     norms = tuple(name.removeprefix("xy:") for name in found if name.startswith("xy:"))
     part = PartMoves(labels=labels, key=key, n=found["n"], norms=norms)
     products = ranks.distant.add_up(part)
@@ -331,7 +336,7 @@ def _laid(ranks: Ranks, scope: Scope, *, key: str | None, values: Sequence[str])
         varies = (many > 1) & (found["xx"] > 0) & (found[f"yy:{k}"] > 0)
         with np.errstate(all="ignore"):
             found[f"variance:{k}"] = np.where(varies, (many - 1) / many * own, np.nan)
-    return _Laid(sums=found, products=products)
+    return _Laid(sums=found, clustered=True, products=products)
 
 
 def _cells(
@@ -369,7 +374,7 @@ def _cells(
             products = {k: np.concatenate([each[k] for each in apart]) for k in apart[0]}
         sample = NormSample(
             weighted=weighted,
-            clustered=bool(moves or apart),
+            clustered=any(each.clustered for each in laid),
             kish=sums["kish"],
             clusters=sums["clusters"],
             freedom=sums["freedom"],

@@ -67,8 +67,8 @@ class NormSample:
         ]
 
     def shared_error(self, norm: str, s: int, g: int) -> SharedError | None:
-        """How the errors of a group's classes go together; None without clusters."""
-        if not self.clustered:
+        """How the errors of a group's classes go together; None where clusters do not say."""
+        if not self.moves and self.products is None:
             return None
         many = self.clusters[s, g]
         with np.errstate(all="ignore"):
