@@ -42,9 +42,11 @@ def record_text(record: Mapping[str, Any], *, rows: Rows | None = None) -> str:
     # At this depth there is one such line: within words a line's end is written otherwise.
     mark = '\n "results": []'
     before, _, after = _indented({**record, "results": []}).partition(mark)
-    return sealed(f'{before}\n "results": ', results, after)
+    return sealed(f'{before}\n "results": ', *results, after)
 
 
+# As many rows are written at once: a text of all of them would be laid into fresh memory thrice.
+_AT_ONCE = 4096
 _WRITTEN: dict[str, Any] = {"ensure_ascii": False, "allow_nan": False}
 
 
@@ -62,8 +64,8 @@ def _columns(results: Any) -> dict[str, list[Any]]:
     return {name: [row[name] for row in results] for name in names}
 
 
-def _results_text(columns: Mapping[str, list[Any]]) -> str | None:
-    """Result rows just as `_indented` writes them; None where there are none, or no plain ones.
+def _results_text(columns: Mapping[str, list[Any]]) -> list[str] | None:
+    """Result rows just as `_indented` writes them, in pieces; None where they are no plain ones.
 
     Python's writer looks at every value by itself where it has to indent, and rows are all but
     everything that a record holds: here they are written by column, each word once, and Polars
@@ -89,11 +91,14 @@ def _results_text(columns: Mapping[str, list[Any]]) -> str | None:
     if not rows:
         return None
     if not series:
-        return "[\n" + ",\n".join(between * rows) + "\n ]"
+        return ["[\n", ",\n".join(between * rows), "\n ]"]
     parts = [part for i, text in enumerate(between) for part in (pl.lit(text), pl.col(str(i)))]
     frame = pl.DataFrame({str(i): column for i, column in enumerate(series)})
-    text = frame.select(pl.concat_str(*parts[:-1]).str.join(",\n")).item()
-    return f"[\n{text}\n ]"
+    lines = pl.concat_str(*parts[:-1]).str.join(",\n")
+    pieces = ["[\n"]
+    for held in frame.iter_slices(_AT_ONCE):
+        pieces += [held.select(lines).item(), ",\n"]
+    return [*pieces[:-1], "\n ]"]
 
 
 def _column_text(values: list[Any]) -> Any:

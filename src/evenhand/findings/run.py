@@ -103,7 +103,7 @@ class Audit:
         """The record as reports read it, without looking for damage: it was in nobody's hands."""
         from evenhand.report.view import completed
 
-        return completed(self._document([]), list(self.rows))
+        return completed(self._document([]), self.rows)
 
     def _document(self, results: list[dict[str, Any]]) -> dict[str, Any]:
         """The audit as a document with these results."""

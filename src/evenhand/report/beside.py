@@ -190,9 +190,9 @@ def _paired(model: View, labelers: View) -> list[tuple[str, str]]:
 
 def _groups(view: View) -> Mapping[str, set[str]]:
     found: dict[str, set[str]] = {}
-    for row in view.rows:
-        if row["attribute"] and row["group"]:
-            found.setdefault(row["attribute"], set()).add(row["group"])
+    for attribute, group in view.rows.pairs("attribute", "group"):
+        if attribute and group:
+            found.setdefault(attribute, set()).add(group)
     return found
 
 

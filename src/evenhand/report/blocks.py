@@ -3,7 +3,7 @@
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from evenhand.findings.sentences.rows import value_text as row_value
@@ -111,11 +111,16 @@ def as_csv(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
         >>> as_csv(["group", "value"], [["f", 0.123456789], ["=1+1", None]]).splitlines()
         ['group,value', 'f,0.123457', "'=1+1,"]
     """
+    return _written(columns, ([_plain(value) for value in row] for row in rows))
+
+
+def _written(columns: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
+    """CSV of cells as they are, cut where it would make a page too heavy."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow([as_cell(name) for name in columns])
-    for row in rows:
-        writer.writerow([_plain(value) for value in row])
+    for line in lines:
+        writer.writerow(line)
         if out.tell() > MOST_CSV:
             out.write("# cut here: all rows are in the record (evenhand audit … --csv)\n")
             break
@@ -132,7 +137,21 @@ def slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "x"
 
 
+def _cells(values: Iterable[Any]) -> Iterator[Any]:
+    """The cells of a column; a word that fills it is looked at once."""
+    known: dict[str, Any] = {}
+    for value in values:
+        if type(value) is not str:
+            yield _plain(value)
+            continue
+        if value not in known:
+            known[value] = _plain(value)
+        yield known[value]
+
+
 def _plain(value: Any) -> Any:
+    if type(value) is float:
+        return f"{value:.6g}"
     if isinstance(value, bool) or value is None:
         return "" if value is None else str(value).lower()
     if isinstance(value, int | float):
@@ -418,9 +437,9 @@ def numbers_table(
 
 def rows_csv(rows: Sequence[Row]) -> str:
     """Result rows as CSV; columns without any value are left out."""
-    columns = {name: [row.get(name) for row in rows] for name in CSV_COLUMNS}
-    kept = [name for name, values in columns.items() if values.count(None) < len(values)]
-    return as_csv(kept, ([row.get(name) for name in kept] for row in rows))
+    kept = [name for name in CSV_COLUMNS if any(row.get(name) is not None for row in rows)]
+    columns = [[row.get(name) for row in rows] for name in kept]
+    return _written(kept, zip(*map(_cells, columns)))
 
 
 def tag(verdict: str) -> dict[str, str]:

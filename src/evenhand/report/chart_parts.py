@@ -5,6 +5,7 @@ from math import ceil, floor, log10
 from textwrap import wrap
 from typing import Any
 
+from evenhand.report.axis_words import surely_fits
 from evenhand.report.labels import told_apart, wide
 from evenhand.report.palette import AXIS, GRID, QUIET
 
@@ -15,6 +16,8 @@ ROOMY = 500
 # How many letters of an axis title fit beside the names of groups.
 _TITLE, _NARROW_TITLE = 44, 34
 LETTER = 7.6
+# The size of words, and what the frame and numbers at the ends of an axis take of a chart's width.
+SIZE, ENDS = 12.5, 46
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 FONT = "Inter, system-ui, sans-serif"
 
@@ -50,18 +53,29 @@ def name_axis(names: Sequence[str], width: int) -> Spec:
     }
 
 
-def quantity_axis(chart: Mapping[str, Any], scale: Spec, width: int) -> Spec:
-    """The horizontal axis of a chart, its title as wide as the chart."""
+def quantity_axis(chart: Mapping[str, Any], scale: Spec, width: int, *, beside: Spec) -> Spec:
+    """The horizontal axis of a chart beside an axis of names, its title as wide as the chart."""
     if chart.get("domain"):
         scale = scale | {"domain": list(chart["domain"])}
     ticks = log_ticks(drawn_values(chart)) if chart.get("log") else []
+    title = wrapped(chart["axis"], width)
     return {
         "type": "quantitative",
-        "title": wrapped(chart["axis"], width),
+        "title": title,
         "scale": scale,
         "axis": number_axis(chart.get("format", "~f"))
-        | ({"values": ticks} if ticks else {"tickCount": 5}),
+        | ({"values": ticks} if ticks else {"tickCount": 5})
+        # In the middle a title that is wider than a narrow plot would make it narrower still.
+        | (
+            {} if _is_within(title, width - beside["axis"]["minExtent"]) else {"titleAnchor": "end"}
+        ),
     }
+
+
+def _is_within(title: str | list[str], width: float) -> bool:
+    """Whether a title has room below a plot, beside what numbers at its ends need."""
+    lines = [title] if isinstance(title, str) else title
+    return all(surely_fits(line, width - ENDS, size=SIZE) for line in lines)
 
 
 def drawn_values(chart: Mapping[str, Any]) -> list[float]:
@@ -227,8 +241,8 @@ def framed(values: Sequence[Spec], layers: list[Spec], width: int, *, height: An
             "axis": {
                 "labelColor": QUIET,
                 "titleColor": QUIET,
-                "labelFontSize": 12.5,
-                "titleFontSize": 12.5,
+                "labelFontSize": SIZE,
+                "titleFontSize": SIZE,
                 "titleFontWeight": "normal",
                 "titlePadding": 8,
                 "gridColor": GRID,

@@ -74,7 +74,7 @@ def forest(chart: Mapping[str, Any], width: int) -> Spec:
     scale: Spec = {"zero": bool(chart.get("from_zero")), "nice": True}
     if chart.get("log"):
         scale |= {"type": "log", "nice": False}
-    x = quantity_axis(chart, scale, width)
+    x = quantity_axis(chart, scale, width, beside=y)
     layers = _bands(chart, rows, x, y)
     for value, dash in ((chart.get("zero"), [1, 0]), (chart.get("target"), [5, 4])):
         if value is not None:
@@ -177,7 +177,7 @@ def grouped(chart: Mapping[str, Any], width: int) -> Spec:
         row["label"] = shown[row["line"]]
     y = name_axis(list(shown.values()), width)
     scale: Spec = {"zero": False} | ({"type": "log"} if chart.get("log") else {})
-    x = quantity_axis(chart, scale, width)
+    x = quantity_axis(chart, scale, width, beside=y)
     common = {
         "y": y,
         "yOffset": {"field": "series", "type": "nominal", "sort": series},
@@ -396,7 +396,7 @@ def strips(chart: Mapping[str, Any], width: int) -> Spec:
     for row in rows:
         row["label"] = shown[row["line"]]
     y = name_axis(list(shown.values()), width)
-    x = quantity_axis(chart, {"zero": False}, width)
+    x = quantity_axis(chart, {"zero": False}, width, beside=y)
     still = chart.get("zero", 0.0)
     layers: list[Spec] = [] if still is None else [rule_at("x", float(still), [1, 0])]
     layers.append(

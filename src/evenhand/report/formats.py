@@ -76,7 +76,7 @@ def as_junit(record: Mapping[str, Any]) -> str:
     """JUnit XML: outside is a failure, cannot tell is skipped, within passes."""
     record = whole(record)
     view = View.of(record)
-    rows = [row for row in view.rows if row["verdict"] != "not assessed"]
+    rows = view.rows.pick(view.rows.judged())
     # As for the verdict: of single labelers only those shown to lie outside.
     rows = [row for row in rows if row["labeler"] is None or row["verdict"] == "outside"]
     rows.sort(key=lambda row: tuple(MARKS).index(row["verdict"]))

@@ -83,7 +83,7 @@ def lens_sections(view: View) -> Iterator[dict[str, Any] | None]:
     yield costs_section(view)
     for make in _LENS_SECTIONS.values():
         yield make(view)
-    others = dict.fromkeys(row["lens"] for row in view.rows if row["lens"] not in _LENS_SECTIONS)
+    others = [lens for lens in view.rows.lenses if lens not in _LENS_SECTIONS]
     for lens in others:
         yield lens_section(view, lens)
 

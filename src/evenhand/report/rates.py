@@ -12,6 +12,7 @@ from evenhand.findings.sentences.words import Words, positive_class
 from evenhand.lenses.measures import look_up
 from evenhand.lenses.rows import Row
 from evenhand.lenses.scope import UNTOLD_UNDER
+from evenhand.report.results import Results
 from evenhand.speech import agreed_number, few
 
 # What describes a group without a comparison, in the order of columns; the measure that the
@@ -70,26 +71,27 @@ class Grid:
 def rate_grids(record: Mapping[str, Any]) -> Iterator[Grid]:
     """A grid for each attribute, that of the leading finding first; none without rates."""
     lead = _lead(record)
+    results = Results.of(record["results"])
     words = Words.of(
         charter=record.get("charter"),
         roles=record["data"].get("roles") or {},
         details=record.get("details") or {},
-        groups=((row["attribute"], row["group"]) for row in record["results"]),
+        groups=results.pairs("attribute", "group"),
     )
-    usual = _usual(record)
+    usual = _usual(results)
     rates = dict.fromkeys((*_compared(lead, usual), *usual))
-    rows = [words.named(hide_row(row)) for row in record["results"] if _describes(row, rates)]
+    described = [words.named(hide_row(row)) for row in _described(results, rates)]
     references = {
         row["attribute"]: words.name(row["attribute"], row["reference"])
-        for row in record["results"]
-        if row["measure"] == "selection_rate_gap" and row["reference"] != REST
+        for row in results.pick(results.places(measures=["selection_rate_gap"]))
+        if row["reference"] != REST
     }
-    attributes = list(dict.fromkeys(row["attribute"] for row in rows))
+    attributes = list(dict.fromkeys(row["attribute"] for row in described))
     if lead is not None:
         attributes.sort(key=lambda name: name != lead["attribute"])
     positive = positive_class(record.get("details") or {})
     for attribute in attributes:
-        own = [row for row in rows if row["attribute"] == attribute]
+        own = [row for row in described if row["attribute"] == attribute]
         against = references.get(attribute)
         grid = (
             _by_class(own, attribute, against, lead)
@@ -100,17 +102,19 @@ def rate_grids(record: Mapping[str, Any]) -> Iterator[Grid]:
             yield grid
 
 
-def _usual(record: Mapping[str, Any]) -> tuple[str, ...]:
+def _usual(results: Results) -> tuple[str, ...]:
     """What describes a group; labelers alone weigh mistakes, and sentences keep to that scale."""
-    scored = any(row["lens"] == "thresholds" for row in record["results"])
-    return RATES if scored else (*RATES[:-1], "cost_ratio")
+    return RATES if "thresholds" in results.lenses else (*RATES[:-1], "cost_ratio")
 
 
-def _describes(row: Row, rates: Collection[str]) -> bool:
-    """Whether a row is one of these rates of one group, compared with nobody."""
-    if row["measure"] not in rates or row["group"] is None:
-        return False
-    return all(row[key] is None for key in ("reference", "stratum", "labeler", "norm"))
+def _described(results: Results, rates: Collection[str]) -> list[Row]:
+    """The rows that are one of these rates of one group, compared with nobody."""
+    group, *others = map(results.column, ("group", "reference", "stratum", "labeler", "norm"))
+    return results.pick(
+        place
+        for place in results.places(measures=rates)
+        if group[place] is not None and all(column[place] is None for column in others)
+    )
 
 
 def _compared(lead: Row | None, usual: Sequence[str] = RATES) -> list[str]:

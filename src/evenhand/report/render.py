@@ -29,6 +29,7 @@ from evenhand.report.formats import (
 )
 from evenhand.report.ll144 import as_ll144_csv, as_ll144_page
 from evenhand.report.page import as_page
+from evenhand.report.results import Results
 from evenhand.report.table import as_people_csv
 from evenhand.report.view import View, whole
 
@@ -186,7 +187,7 @@ def _text(sources: _Sources, form: str, *, path: str | Path | None, charts: bool
     if sources.record is None:
         raise UsageError("A ledger alone has only a page: --out report.html. Name a record too.")
     if form == "json":
-        return record_text(sources.record) + "\n"
+        return _json(sources.record)
     if form == "ll144":
         return _ll144(sources.record, path)
     record = whole(sources.record)
@@ -204,6 +205,13 @@ def _text(sources: _Sources, form: str, *, path: str | Path | None, charts: bool
     return makers.get(form, as_annotations)(record)
 
 
+def _json(record: Mapping[str, Any]) -> str:
+    """The record as its file has it."""
+    results = record["results"]
+    held = {**record, "results": results.plain()} if isinstance(results, Results) else record
+    return record_text(held) + "\n"
+
+
 def _ll144(record: Mapping[str, Any], path: str | Path | None) -> str:
     filled = (record.get("forms") or {}).get("ll144")
     if filled is None:
@@ -219,7 +227,8 @@ def _ll144(record: Mapping[str, Any], path: str | Path | None) -> str:
 
 def _rows(record: Mapping[str, Any]) -> str:
     """All rows as CSV."""
-    columns = {name: [row[name] for row in record["results"]] for name in COLUMNS}
+    results = Results.of(record["results"])
+    columns = {name: results.column(name) for name in COLUMNS}
     return as_people_csv(results_frame(columns))
 
 

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from evenhand.errors import MissingExtra
-from evenhand.report.axis_names import with_names, without_names
+from evenhand.report.axis_words import with_words, without_words
 from evenhand.report.palette import with_variables
 
 # Everything that says nothing: it is two thirds of what the renderer writes.
@@ -164,8 +164,8 @@ def can_draw() -> bool:
 def raw_svg(specification: Mapping[str, Any]) -> str:
     """The SVG as the renderer writes it, with the light colours."""
     draw = _renderer().vegalite_to_svg
-    spec, names = without_names(specification)
-    svg = with_names(str(draw(spec)), names) if names else None
+    spec, words = without_words(specification)
+    svg = with_words(str(draw(spec)), words) if words.names else None
     return str(draw(dict(specification))) if svg is None else svg
 
 

@@ -10,6 +10,7 @@ from evenhand.findings.sentences.rows import value_text
 from evenhand.findings.sentences.words import Words, group_names, interval, words
 from evenhand.lenses.measures import leading_measures, look_up
 from evenhand.lenses.rows import Row
+from evenhand.report.results import Results
 from evenhand.speech import agree, as_cell, number, plural
 
 HEADERS = ("measure", "class", "group", "against", "value", "interval", "n", "verdict")
@@ -26,20 +27,23 @@ def chosen_rows(record: Mapping[str, Any], *, most: int = 20) -> tuple[list[Row]
     where there are two; where there are many measures, as many rows of each.
     """
     # Sorted by size, single labelers would be a ranking of people: they stay in the record.
-    rows = [row for row in record["results"] if row["labeler"] is None]
-    limited = [hide_row(row) for row in rows if row["verdict"] != "not assessed"]
+    results = Results.of(record["results"])
+    labeler = results.column("labeler")
+    judged = results.pick(place for place in results.judged() if labeler[place] is None)
+    limited = list(map(hide_row, judged))
     if limited:
         chosen = sorted(limited, key=lambda row: (_ORDER[row["verdict"]], -_size(row)))
         shown = chosen[:most]
     else:
         positive = record["details"].get("statistical", {}).get("positive")
-        direct = {_family(row) for row in rows if row["reference"] != REST}
         order = {name: i for i, name in enumerate((*leading_measures(), *ALSO_SHOWN))}
+        places = results.places(measures=order)
+        rows = results.pick(place for place in places if labeler[place] is None)
+        direct = {_family(row) for row in rows if row["reference"] != REST}
         chosen = [
             hide_row(row)
             for row in rows
-            if row["measure"] in order
-            and row["stratum"] in (None, SUMMARY)
+            if row["stratum"] in (None, SUMMARY)
             and (row["reference"] != REST or _family(row) not in direct)
             and (positive is None or row["class"] in (positive, None))
         ]
@@ -127,14 +131,15 @@ def impact_ratios(record: Mapping[str, Any]) -> list[Row]:
     """The rows of the four-fifths table: selection rates by the highest group's."""
     positive = record["details"].get("statistical", {}).get("positive")
     named = _names(record).named
-    ratios = [row for row in record["results"] if row["measure"] == "impact_ratio"]
-    return [
-        named(row)
-        for row in map(hide_row, ratios)
-        if row["stratum"] is None
-        and row["value"] is not None
-        and (positive is None or row["class"] == positive)
+    results = Results.of(record["results"])
+    classes, stratum = map(results.column, ("class", "stratum"))
+    places = [
+        place
+        for place in results.places(measures=["impact_ratio"])
+        if stratum[place] is None and positive in (None, classes[place])
     ]
+    shown = map(hide_row, results.pick(places))
+    return [named(row) for row in shown if row["value"] is not None]
 
 
 def as_people_csv(frame: Any) -> str:
@@ -189,5 +194,5 @@ def _size(row: Row) -> float:
 
 def _names(record: Mapping[str, Any]) -> Words:
     """The groups' names as people are shown them."""
-    groups = ((row["attribute"], row["group"]) for row in record["results"])
+    groups = Results.of(record["results"]).pairs("attribute", "group")
     return Words(names=group_names(groups))

@@ -20,6 +20,7 @@ from evenhand.lenses.measures import look_up
 from evenhand.lenses.rows import ASIDES, COLUMNS, Row
 from evenhand.lenses.scope import HIDDEN_UNDER, UNTOLD_UNDER
 from evenhand.report.rates import BY_CLASS, RATES
+from evenhand.report.results import Results
 from evenhand.speech import decimals, listed, opening
 
 Plain = Mapping[str, Any]
@@ -40,7 +41,7 @@ class _Unknown:
 
     def __init__(self, record: Plain) -> None:
         self.record = record
-        self.results: Sequence[Row] = record["results"]
+        self.results = Results.of(record["results"])
         self._of: dict[tuple[str, str], list[Row]] = {}
 
     @cached_property
@@ -49,29 +50,22 @@ class _Unknown:
             charter=self.record.get("charter"),
             roles=self.record["data"].get("roles") or {},
             details=self.record.get("details") or {},
-            groups=dict.fromkeys([(row["attribute"], row["group"]) for row in self.results]),
+            groups=self.results.pairs("attribute", "group"),
         )
-
-    @cached_property
-    def _by_measure(self) -> dict[tuple[str, str], list[Row]]:
-        found: dict[tuple[str, str], list[Row]] = {}
-        for row in self.results:
-            found.setdefault((row["lens"], row["measure"]), []).append(row)
-        return found
 
     def look(self, **equal: Any) -> list[Row]:
         """The rows of a lens and a measure whose columns equal these values."""
         asked = {name.rstrip("_"): value for name, value in equal.items()}
         key = asked.pop("lens"), asked.pop("measure")
         if key not in self._of:
-            self._of[key] = [self._shown(row) for row in self._by_measure.get(key, ())]
+            self._of[key] = [self._shown(row) for row in self.results.of_measure(*key)]
         held = self._of[key]
         for name, value in asked.items():
             held = [row for row in held if row[name] == value]
         return held
 
     def _shown(self, row: Row) -> Row:
-        return hide_row({**_BLANK, **row})
+        return hide_row(row if len(row) >= len(_BLANK) else {**_BLANK, **row})
 
     def __call__(self, findings: Sequence[Plain]) -> Iterator[str]:
         told: set[int] = set()
@@ -91,7 +85,7 @@ class _Unknown:
 
     def _beside(self, finding: Plain) -> Iterator[str]:
         """The other open comparisons of a finding that only its widest one spoke for."""
-        rows = [self.results[i] for i in finding["rows"]]
+        rows = self.results.pick(finding["rows"])
         open_ = [
             self._shown(row)
             for row in rows
@@ -102,17 +96,16 @@ class _Unknown:
 
     def _open_rows(self, told: set[int]) -> Iterator[str]:
         """Comparisons that the data leave open beside one that they settle, and what would help."""
+        labeler, verdict = map(self.results.column, ("labeler", "verdict"))
         places = [
             place
-            for place, row in enumerate(self.results)
-            if row["verdict"] == "cannot tell" and row["labeler"] is None and place not in told
+            for place in self.results.judged()
+            if verdict[place] == "cannot tell" and labeler[place] is None and place not in told
         ]
-        said = {self._family(self.results[place]) for place in told}
+        said = set(map(self._family, self.results.pick(told)))
         families: dict[tuple[str, str | None, str], list[Row]] = {}
-        for place in places:
-            row = self.results[place]
-            key = self._family(row)
-            families.setdefault(key, []).append(self._shown(row))
+        for row in self.results.pick(places):
+            families.setdefault(self._family(row), []).append(self._shown(row))
         for (lens, attribute, measure), rows in families.items():
             other = lens, attribute, "cost_ratio"
             if measure == "implied_threshold" and (other in families or other in said):

@@ -1,20 +1,20 @@
 """A record as sections read it: rows that may be shown, findings, and what is compared."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from evenhand.decisions.labels import REST, SUMMARY
 from evenhand.errors import DataError
-from evenhand.findings.limits import hide_row
 from evenhand.findings.order import leading
 from evenhand.findings.sentences.finding import say_all
 from evenhand.findings.sentences.finding import whole as whole_sentence
 from evenhand.findings.sentences.verdict import TAGS
 from evenhand.findings.sentences.words import Words
 from evenhand.lenses.measures import CATALOGUE, distance
-from evenhand.lenses.rows import ASIDES, COLUMNS, Row
+from evenhand.lenses.rows import ASIDES, COLUMNS, Row, Rows
 from evenhand.report.labels import MOST, short
+from evenhand.report.results import Results
 
 _NAMED = ("class", "stratum", "norm")
 ORDER = {"outside": 0, "cannot tell": 1, "within": 2, "not assessed": 3}
@@ -29,9 +29,8 @@ class View:
     """
 
     record: Mapping[str, Any]
-    rows: tuple[Row, ...] = field(default=())
-    by_measure: Mapping[tuple[str, str], list[Row]] = field(default_factory=dict)
-    words: Words = field(default_factory=Words)
+    rows: Results
+    words: Words
     # What was asked for once: rows by group of a measure, and the attributes of every lens.
     by_group: dict[Any, dict[Any, list[Row]]] = field(default_factory=dict)
     spoken_of: dict[str, list[str]] = field(default_factory=dict)
@@ -41,15 +40,11 @@ class View:
         """The view of a record; what was looked through already is not looked through again."""
         if isinstance(record, Whole) and record.view is not None:
             return record.view
-        rows = tuple(hide_row(row) for row in record["results"])
-        # With hundreds of groups, looking through all rows each time takes a minute.
-        index: dict[tuple[str, str], list[Row]] = {}
-        for row in rows:
-            index.setdefault((row["lens"], row["measure"]), []).append(row)
+        rows = Results.of(record["results"]).shown()
         words = _shown_words(record, rows)
         findings = _said(record, rows, words)
         said = Whole({**record, "findings": findings})
-        view = said.view = cls(said, rows, index, words)
+        view = said.view = cls(said, rows, words)
         if isinstance(record, Whole):
             record.view = view
         return view
@@ -77,24 +72,22 @@ class View:
     def where(self, lens: str, **equal: Any) -> list[Row]:
         """The rows of a lens whose columns equal these values; `class_` stands for `class`."""
         asked = {name.rstrip("_"): value for name, value in equal.items()}
-        held: Iterable[Row] = self.rows
-        if "measure" in asked:
+        if "measure" not in asked:
+            held = self.rows.pick(self.rows.places(lens=lens))
+        elif "group" in asked:
             key = lens, asked.pop("measure")
-            held = self.by_measure.get(key, ())
-            if "group" in asked:
-                names = ("group", "class") if "class" in asked else ("group",)
-                held = self._index(key, names).get(tuple(asked.pop(name) for name in names), ())
-        return [
-            row
-            for row in held
-            if row["lens"] == lens and all(row[name] == value for name, value in asked.items())
-        ]
+            names = ["group", "class"] if "class" in asked else ["group"]
+            found = tuple(asked.pop(name) for name in names)
+            held = self._index(key, tuple(names)).get(found, [])
+        else:
+            held = self.rows.of_measure(lens, asked.pop("measure"))
+        return [row for row in held if all(row[name] == value for name, value in asked.items())]
 
     def _index(self, key: tuple[str, str], names: tuple[str, ...]) -> dict[Any, list[Row]]:
         """A measure's rows by group, or group and class: sentences look up the rates of a gap."""
         if (key, names) not in self.by_group:
             found: dict[Any, list[Row]] = {}
-            for row in self.by_measure.get(key, ()):
+            for row in self.rows.of_measure(*key):
                 found.setdefault(tuple(row[name] for name in names), []).append(row)
             self.by_group[key, names] = found
         return self.by_group[key, names]
@@ -123,13 +116,13 @@ class View:
     def attributes(self, lens: str) -> list[str]:
         """The attributes that a lens speaks of, in order."""
         if not self.spoken_of:
-            for own, attribute in dict.fromkeys((r["lens"], r["attribute"]) for r in self.rows):
+            for own, attribute in self.rows.pairs("lens", "attribute"):
                 self.spoken_of.setdefault(own, []).append(attribute)
         return list(self.spoken_of.get(lens, ()))
 
     def measures(self, lens: str) -> set[str]:
-        """The measures that a lens gives."""
-        return {measure for own, measure in self.by_measure if own == lens}
+        """The measures that a lens gives; none where it did not run."""
+        return {measure for own, measure in self.rows.by_measure if own == lens}
 
     def lens_findings(self, lens: str, *measures: str) -> list[Mapping[str, Any]]:
         """The findings of a lens, or of some of its measures."""
@@ -144,7 +137,7 @@ class View:
         if finding.get("numbers"):
             row = self.rows[finding["numbers"][0]]
             return row if row["value"] is not None else None
-        rows = [self.rows[i] for i in finding["rows"]]
+        rows = self.rows.pick(finding["rows"])
         judged = [row for row in rows if row["verdict"] == finding["verdict"]] or rows
         return leading([row for row in judged if row["measure"] in CATALOGUE])
 
@@ -153,24 +146,22 @@ class View:
         return self.where(equal.pop("lens"), **equal)
 
 
-def _shown_words(record: Mapping[str, Any], rows: tuple[Row, ...]) -> Words:
+def _shown_words(record: Mapping[str, Any], rows: Results) -> Words:
     """The record's words, with very long names of groups cut."""
     words = Words.of(
         charter=record.get("charter"),
         roles=record["data"].get("roles") or {},
         details=record.get("details") or {},
-        groups=((row["attribute"], row["group"]) for row in rows),
+        groups=rows.pairs("attribute", "group"),
     )
     return replace(words, names={key: _cut(name) for key, name in words.names.items()})
 
 
-def _said(
-    record: Mapping[str, Any], rows: tuple[Row, ...], words: Words
-) -> list[Mapping[str, Any]]:
+def _said(record: Mapping[str, Any], rows: Results, words: Words) -> list[Mapping[str, Any]]:
     """The findings with their words."""
     findings = record["findings"]
-    places = {i for one in findings for i in (*one["rows"], *(one.get("numbers") or ()))}
-    held = {i: {**rows[i], **{key: _cut(rows[i][key]) for key in _NAMED}} for i in places}
+    places = sorted({i for one in findings for i in (*one["rows"], *(one.get("numbers") or ()))})
+    held = dict(zip(places, map(_briefly, rows.pick(places))))
     told = say_all(findings, held, words, record.get("details"))
     first = next((i for i, one in enumerate(findings) if one["rows"]), None)
     return [
@@ -191,6 +182,13 @@ def _said(
         }
         for i, (finding, said) in enumerate(zip(findings, told))
     ]
+
+
+def _briefly(row: Row) -> Row:
+    """A row with very long names cut; as it is where it has none."""
+    if all(len(row[key] or "") <= MOST for key in _NAMED):
+        return row
+    return {**row, **{key: _cut(row[key]) for key in _NAMED}}
 
 
 def _cut(name: Any) -> Any:
@@ -273,7 +271,7 @@ with: evenhand audit … --json
     return completed(record, _results(record))
 
 
-def completed(record: Mapping[str, Any], results: list[dict[str, Any]]) -> "Whole":
+def completed(record: Mapping[str, Any], results: Rows | Sequence[Row]) -> "Whole":
     """A record with every key that a report reads, its results as they are given."""
     held = {
         **record,
@@ -283,7 +281,7 @@ def completed(record: Mapping[str, Any], results: list[dict[str, Any]]) -> "Whol
         "details": record.get("details") or {},
         "notes": record.get("notes") or [],
         "sentence": record.get("sentence") or TAGS[record["verdict"]],
-        "results": results,
+        "results": Results.of(results),
         "findings": [
             _finding(i, one, len(results)) for i, one in enumerate(record["findings"], start=1)
         ],

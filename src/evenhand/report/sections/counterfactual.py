@@ -38,7 +38,7 @@ KINDS = {
 
 def counterfactual_section(view: View) -> dict[str, Any] | None:
     """The section on the swap experiment; None where the lens gave nothing."""
-    if not view.where(LENS):
+    if LENS not in view.rows.lenses:
         return None
     found = view.lens_findings(LENS)
     blocks: list[Block] = []

@@ -36,7 +36,7 @@ _READ = {
 
 def labelers_section(view: View) -> dict[str, Any] | None:
     """The section on labelers; None where the lens gave nothing."""
-    if not view.where(LENS):
+    if LENS not in view.rows.lenses:
         return None
     found = view.lens_findings(LENS)
     blocks: list[Block] = []

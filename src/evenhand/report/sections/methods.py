@@ -19,8 +19,8 @@ MOST_ROWS_CSV = 120_000
 def quality_section(view: View) -> dict[str, Any]:
     """What was left out and what rests on too few cases."""
     data = view.record["data"]
-    hidden = [row for row in view.rows if small_row(row, under=HIDDEN_UNDER)]
-    few = [row for row in view.rows if small_row(row, under=UNTOLD_UNDER)]
+    few = view.rows.small(under=UNTOLD_UNDER)
+    hidden = [row for row in few if small_row(row, under=HIDDEN_UNDER)]
     parts = [rows_left_out(view.record)]
     if hidden:
         rest = "rests" if len(hidden) == 1 else "rest"
@@ -40,8 +40,7 @@ def quality_section(view: View) -> dict[str, Any]:
     if told:
         blocks.append(sentences(told))
     blocks += _untold(few)
-    lenses = data.get("lenses") or {}
-    ran = {row["lens"] for row in view.rows}
+    lenses, ran = data.get("lenses") or {}, view.rows.lenses
     rows = [
         [
             name.capitalize(),
@@ -113,7 +112,7 @@ def methods_section(view: View) -> dict[str, Any]:
     )
     blocks.append(_methods(view))
     # Each row says its measure: many rows are known to be too many without writing them.
-    least = sum(len(row["measure"]) for row in view.rows)
+    least = sum(map(len, view.rows.column("measure")))
     whole = rows_csv(view.rows) if least <= MOST_ROWS_CSV else None
     if whole is not None and len(whole) <= MOST_ROWS_CSV:
         blocks.append({"kind": "download", "csv": whole, "rows": len(view.rows)})
@@ -126,9 +125,9 @@ def methods_section(view: View) -> dict[str, Any]:
 
 
 def _methods(view: View) -> Block:
-    counts = Counter((row["lens"], row["measure"], row["method"] or "–") for row in view.rows)
+    counts = Counter(zip(*map(view.rows.column, ("lens", "measure", "method"))))
     body = [
-        [lens, measure.replace("_", " "), spoken(method), f"{count:,}"]
+        [lens, measure.replace("_", " "), spoken(method or "–"), f"{count:,}"]
         for (lens, measure, method), count in counts.items()
     ]
     columns = ("Lens", "Measure", "Method", "Rows")

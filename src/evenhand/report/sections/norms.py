@@ -167,7 +167,7 @@ BIAS = ("norm_bias", "norm_bias_irrelevant")
 
 def norms_section(view: View) -> dict[str, Any] | None:
     """The section on norm bias; None where the lens gave nothing."""
-    if not view.where(LENS):
+    if LENS not in view.rows.lenses:
         return None
     found = view.lens_findings(LENS)
     blocks: list[Block] = []

@@ -44,7 +44,7 @@ MOST_FIGURES = 4
 
 def gaps_section(view: View) -> dict[str, Any] | None:
     """The section on gaps between groups; None where the lens gave nothing."""
-    if not view.where(LENS):
+    if LENS not in view.rows.lenses:
         return None
     found = view.lens_findings(LENS)
     blocks: list[Block] = []

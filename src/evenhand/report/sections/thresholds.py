@@ -121,7 +121,7 @@ MOST_CURVES, MOST_POINTS = 6, 60
 
 def thresholds_section(view: View) -> dict[str, Any] | None:
     """The section on implied thresholds; None where the lens gave nothing."""
-    if not view.where(LENS):
+    if LENS not in view.rows.lenses:
         return None
     blocks: list[Block] = []
     for attribute in view.attributes(LENS):
