@@ -3,7 +3,6 @@
 What would not fit is wrapped, or goes below; notes and tables of gaps are for those who ask.
 """
 
-import io
 import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -112,7 +111,17 @@ def show(
 
     `printed` says that Python prints it, where no flag of a command helps a reader on.
     """
-    page = Page(console)
+    _fill(Page(console), record, verbose=verbose, printed=printed)
+
+
+def as_text(record: Mapping[str, Any], *, verbose: bool = False) -> str:
+    """The same as plain text, for `print`."""
+    page = PlainPage()
+    _fill(page, record, verbose=verbose, printed=True)
+    return "\n".join(line.rstrip() for line in "\n".join(page.lines).splitlines())
+
+
+def _fill(page: "Page", record: Mapping[str, Any], *, verbose: bool, printed: bool) -> None:
     parts = outline(record)
     _open(page, parts)
     for grid in parts.grids:
@@ -143,45 +152,41 @@ def show(
         page.say(f"--verbose adds {folded}; --out report.html draws them.", style="dim")
 
 
-def as_text(record: Mapping[str, Any], *, verbose: bool = False) -> str:
-    """The same as plain text, for `print`."""
-    from rich.console import Console
-
-    out = io.StringIO()
-    plain = Console(file=out, width=WIDTH, force_terminal=False, color_system=None, highlight=False)
-    show(record, plain, verbose=verbose, printed=True)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
-
-
 class Page:
     """What is printed goes through here: wrapped, clean of what data may hold, in one place."""
 
     def __init__(self, console: Any) -> None:
         self.console = console
         self.width: int = console.width
-        self.prose = min(self.width, PROSE)
+
+    @property
+    def prose(self) -> int:
+        """How long a line of sentences may be."""
+        return min(self.width, PROSE)
+
+    def put(self, *parts: tuple[str, str]) -> None:
+        """One line of parts, each in its style."""
+        from rich.text import Text
+
+        text = Text()
+        for part, style in parts:
+            text.append(part, style=style or None)
+        self.console.print(text, soft_wrap=True)
 
     def say(self, words: str, style: str = "", *, mark: str = "", mark_style: str = "") -> None:
         """A sentence in lines of prose; what follows a mark stands to the right of it."""
-        from rich.text import Text
-
         clean = _TOGETHER.sub(lambda found: found[0].replace(" ", _HARD), printable(words))
         for i, line in enumerate(_wrapped(clean, self.prose - len(mark))):
-            text = Text(mark if i == 0 else " " * len(mark), style=mark_style)
-            text.append(line.replace(_HARD, " "), style=style or "default")
-            self.console.print(text, soft_wrap=True)
+            margin = mark if i == 0 else " " * len(mark)
+            self.put((margin, mark_style), (line.replace(_HARD, " "), style))
 
     def line(self, words: str, style: str = "", *, parts: Sequence[tuple[str, str]] = ()) -> None:
         """A line as it is, with further parts in their own styles."""
-        from rich.text import Text
-
-        text = Text(printable(words), style=style)
-        for part, own in parts:
-            text.append(printable(part), style=own)
-        self.console.print(text, soft_wrap=True)
+        self.put((printable(words), style), *((printable(part), own) for part, own in parts))
 
     def blank(self) -> None:
-        self.console.print()
+        """An empty line."""
+        self.put()
 
     def columns(
         self,
@@ -223,6 +228,18 @@ class Page:
         for sentence in sentences:
             self.say(sentence, mark=mark)
         self.blank()
+
+
+class PlainPage(Page):
+    """The same lines without any style, kept as text."""
+
+    def __init__(self) -> None:
+        self.width = WIDTH
+        self.lines: list[str] = []
+
+    def put(self, *parts: tuple[str, str]) -> None:
+        """One line of parts."""
+        self.lines.append("".join(part for part, _ in parts))
 
 
 def _open(page: Page, parts: Outline) -> None:
