@@ -10,6 +10,7 @@ from evenhand.decisions.table import Decisions
 from evenhand.decisions.tallies import norms as norm_tallies
 from evenhand.decisions.tallies.norms import norm_counts, own_ranks
 from evenhand.decisions.tally import Tally
+from evenhand.stats import ranks as rank_cells
 
 NORMS = {"f": "norm@f", "m": "norm@m"}
 
@@ -151,3 +152,33 @@ def test_more_rows_than_can_be_held_are_ranked_in_batches_of_classes(monkeypatch
     assert counted.batches(1) == [["nurse", "poet", "surgeon"]]
     assert len(asked) == 3
     same(tally, whole)
+
+
+def test_a_norm_column_may_be_called_score():
+    data = table().with_columns(pl.col("norm@f").alias("score"))
+    decisions = decisions_on(data)
+    attribute = decisions.roles.attributes[-1]
+    counted = norm_counts(decisions, attribute, norms=["score", "norm@f"])
+    found = own_ranks(
+        decisions,
+        attribute,
+        norms={"f": "norm@f", "same": "score"},
+        stratified=False,
+        counted=counted,
+    )
+    assert counted.held is not None
+    assert found is not None
+    keys = ["group", "truth"]
+    assert (found.tally.dense(keys, "xy:f") == found.tally.dense(keys, "xy:same")).all()
+
+
+def test_lines_met_late_and_cells_of_several_lines_are_ranked_alike(monkeypatch):
+    first = table(600).filter(pl.col("title") != "poet")
+    data = pl.concat([first, table(700, seed=1)], rechunk=False)
+    monkeypatch.setattr(rank_cells, "CHUNK", 1)
+    monkeypatch.setattr(rank_cells, "CHUNK_BY_CELL", 1)
+    decisions = decisions_on(data, stratum="place")
+    for stratified in (False, True):
+        counted, tally = ranks(decisions, stratified=stratified)
+        assert counted.held is not None
+        same(tally, by_windows(decisions, monkeypatch, stratified=stratified))

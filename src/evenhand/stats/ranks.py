@@ -6,9 +6,10 @@ numbers that hold both the value and the row. What the numbers cannot tell apart
 the order is exact.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import timeit
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from functools import cache
 from itertools import permutations
 from math import factorial
 from typing import Any
@@ -200,29 +201,24 @@ def smallest_detectable(n: ArrayLike, *, level: float = 0.95, power: float = 0.8
 
 
 THREADS = 2
-# Fewer values are sorted faster by comparing them.
-FEW = 2_000
-# Rows laid out by cell at once; with many cells more, so that a cell's share is worth a slice.
+# Fewer values are sorted faster as they are, and up to `SHORT` by NumPy on every processor.
+FEW, SHORT = 200, 2_000
+# Rows laid out by cell at once, at least; more with many cells, so that a cell's share is worth a
+# slice.
 CHUNK, CHUNK_BY_CELL = 2**16, 2**10
 PROBE = 256
 # Between these sizes values are dropped into steps, unless a sample of so many, in as many steps,
 # has a crowd: about one to a step is what even values give.
 MANY, MOST, SAMPLE, CROWD = 20_000, 2_000_000, 4_096, 24
 KEPT = 2**22 - 2**12
+# Numbers sorted, so many times, to find out which way is faster here; and how many are a run.
+PROBED, PROBES, RUN = 2**14, 3, 64
 # Cells are numbered in two bytes.
 MOST_CELLS = 60_000
 # Sums of products of whole ranks up to this many rows are exact in 64 bits.
 WHOLE = 2_000_000
 
 Integers = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """A run of rows: `read` gives the cell of each, and the columns: the score, then every norm."""
-
-    rows: int
-    read: Callable[[], tuple[NDArray[Any], Sequence[FloatArray]]]
 
 
 def order_of(values: FloatArray) -> tuple[Integers, bool]:
@@ -258,24 +254,60 @@ def order_of(values: FloatArray) -> tuple[Integers, bool]:
 def sorted_with_rows(values: FloatArray, bits: Integers, low: int) -> Integers:
     """The bits in rising order, each with its place in the bits of `low` instead of its own.
 
-    Evenly spread values are dropped into as many steps as there are values first, by counting:
-    turning a sparse row into columns does just that. What is then nearly sorted takes little more.
+    Where NumPy sorts slowly, evenly spread values are dropped into as many steps as there are
+    values first, by counting: turning a sparse row into columns does just that. What is then nearly
+    sorted takes little more.
     """
     held = bits & ~low
     held |= np.arange(bits.size)
+    if bits.size <= SHORT or numpy_sorts_fast():
+        held.sort()
+        return held
     steps = even_steps(values, low + 1)
     if steps is None:
         import polars as pl
 
-        # Polars sorts whole numbers twice as fast as fractions, and faster than NumPy does on
-        # processors whose widest vector instructions are slow.
         return pl.Series(held).sort(multithreaded=False).to_numpy()
     from scipy import sparse
 
     ends = np.array([0, held.size], dtype=np.int32)
     laid = sparse.csr_array((held, steps, ends), shape=(1, low + 1)).tocsc().data
-    laid.sort(kind="stable")
+    sort_nearly_sorted(laid)
     return np.asarray(laid)
+
+
+def sort_nearly_sorted(numbers: Integers) -> None:
+    """Sort in place numbers that stand a few places from their own, if they do.
+
+    Examples:
+        >>> numbers = np.array([1, 0, 3, 2, 4])
+        >>> sort_nearly_sorted(numbers)
+        >>> numbers.tolist()
+        [0, 1, 2, 3, 4]
+    """
+    # Runs this short are sorted fast on every processor; others, half a run on, mend the joins.
+    for start in (0, RUN // 2):
+        end = start + (numbers.size - start) // RUN * RUN
+        numbers[start:end].reshape(-1, RUN).sort(axis=1)
+        numbers[end:].sort()
+    if (numbers[1:] < numbers[:-1]).any():
+        numbers.sort(kind="stable")
+
+
+@cache
+def numpy_sorts_fast() -> bool:
+    """Whether NumPy sorts whole numbers faster than Polars on this processor, found by trying.
+
+    It mostly does, three times as fast, with vector instructions. Some processors lack those, and
+    on others (Zen 4) the widest are slow.
+    """
+    import polars as pl
+
+    numbers = np.random.default_rng(0).integers(2**62, size=PROBED)
+    series = pl.Series(numbers)
+    ways = (lambda: np.sort(numbers), lambda: series.sort(multithreaded=False))
+    ours, theirs = (min(timeit.repeat(way, number=1, repeat=PROBES)) for way in ways)
+    return ours < theirs
 
 
 def even_steps(values: FloatArray, count: int) -> NDArray[np.int32] | None:
@@ -297,7 +329,7 @@ def even_steps(values: FloatArray, count: int) -> NDArray[np.int32] | None:
 
 
 def bits_of(values: FloatArray) -> Integers:
-    """Whole numbers in the order of the values: their bits, turned round where negative.
+    """Whole numbers in the order of the values: their bits, turned round where negative; NaN last.
 
     Examples:
         >>> bool((np.diff(bits_of(np.array([-2.0, -1.0, 0.0, 1.0]))) > 0).all())
@@ -305,7 +337,9 @@ def bits_of(values: FloatArray) -> Integers:
     """
     # Adding 0 makes one zero of the two that compare equal and differ in sign.
     bits = (values + 0.0).view(np.int64)
-    return bits ^ ((bits >> 63) & np.int64(2**63 - 1))
+    turned = bits ^ ((bits >> 63) & np.int64(2**63 - 1))
+    turned[np.isnan(values)] = 2**63 - 1
+    return turned
 
 
 def within_steps(places: Integers, same: NDArray[np.bool_], values: FloatArray) -> Integers:
@@ -391,37 +425,85 @@ class Ranked:
         return bool((steps >= 0).all() or (steps <= 0).all())
 
 
+class Shelf:
+    """Blocks of memory that arrays are put into one after another.
+
+    Large blocks come in large pages: as many small arrays cost up to a tenth of the work more.
+    """
+
+    def __init__(self) -> None:
+        self._block, self._used = np.zeros(0), 0
+
+    def put(self, values: FloatArray) -> FloatArray:
+        """A copy of the values in a block; few of them, or very many, stay where they are."""
+        if not CHUNK <= values.size <= KEPT:
+            return values
+        if self._used + values.size > self._block.size:
+            self._block, self._used = np.empty(KEPT), 0
+        place = self._block[self._used : self._used + values.size]
+        place[:] = values
+        self._used += values.size
+        return place
+
+
 class CellLayout:
-    """Columns with the rows of each cell together within every part of the table."""
+    """Columns with the rows of each line together within every part of the table.
 
-    def __init__(
-        self, parts: Sequence[Part], *, columns: int, cells: int, pool: ThreadPoolExecutor
-    ) -> None:
-        small = np.uint8 if cells <= 2**8 else np.uint16 if cells <= 2**16 else np.uint32
-        starts = np.cumsum([0, *(part.rows for part in parts)])
-        self.ends = np.zeros((len(parts), cells + 1), dtype=np.int64)
-        self.columns = [np.empty(starts[-1]) for _ in range(columns)]
+    A cell is one line or several. Lines may be met as parts are added: earlier parts lack them.
+    """
 
-        def lay(place: int) -> None:
-            codes, values = parts[place].read()
-            held = codes.astype(small, copy=False)
-            order = np.argsort(held, kind="stable")
-            self.ends[place, 1:] = np.cumsum(np.bincount(held, minlength=cells))
-            self.ends[place] += starts[place]
-            rows = slice(starts[place], starts[place + 1])
-            for column, laid in zip(values, self.columns, strict=True):
-                column.take(order, out=laid[rows], mode="clip")
+    def __init__(self) -> None:
+        self._parts: list[tuple[NDArray[np.int32], list[FloatArray]]] = []
+        self._waiting: list[tuple[NDArray[Any], Sequence[FloatArray]]] = []
+        self._rows_waiting = 0
+        self._shelf = Shelf()
 
-        list(pool.map(lay, range(len(parts))))
+    def add(self, lines: NDArray[Any], columns: Sequence[FloatArray], *, known: int) -> None:
+        """Rows of the table: the line of each, below `known`, and the columns.
 
-    def rows(self, cell: int) -> int:
-        """How many rows the cell has."""
-        return int((self.ends[:, cell + 1] - self.ends[:, cell]).sum())
+        They wait until they are enough for the share of a line to be worth a slice.
+        """
+        if lines.size:
+            self._waiting.append((lines, columns))
+            self._rows_waiting += lines.size
+        if self._rows_waiting >= max(CHUNK, CHUNK_BY_CELL * known):
+            self.finish(known=known)
 
-    def of(self, cell: int, column: int) -> FloatArray:
-        """The cell's values of one column."""
-        laid, bounds = self.columns[column], self.ends[:, cell : cell + 2].tolist()
-        return np.concatenate([laid[a:b] for a, b in bounds])
+    def finish(self, *, known: int) -> None:
+        """Lay out the rows that wait: turning a sparse row into columns does just that."""
+        from scipy import sparse
+
+        waiting, self._waiting, self._rows_waiting = self._waiting, [], 0
+        if not waiting:
+            return
+        lines, columns = waiting[0]
+        if len(waiting) > 1:
+            lines = np.concatenate([part for part, _ in waiting])
+            columns = [np.concatenate(parts) for parts in zip(*(c for _, c in waiting))]
+        lines, ends = lines.astype(np.int32, copy=False), np.array([0, lines.size], dtype=np.int32)
+        laid: list[FloatArray] = []
+        for column in columns:
+            values = np.asarray(column, dtype=np.float64)
+            by_line = sparse.csr_array((values, lines, ends), shape=(1, known)).tocsc()
+            laid.append(self._shelf.put(by_line.data))
+        self._parts.append((by_line.indptr, laid))
+
+    def counts(self, known: int) -> Integers:
+        """How many rows each line has."""
+        found = np.zeros(known, dtype=np.int64)
+        for bounds, _ in self._parts:
+            found[: bounds.size - 1] += np.diff(bounds)
+        return found
+
+    def of(self, cell: Sequence[int], column: int) -> FloatArray:
+        """The values of one column in the rows of these lines."""
+        pieces = [
+            laid[column][bounds[line] : bounds[line + 1]]
+            for bounds, laid in self._parts
+            for line in cell
+            if line + 1 < bounds.size
+        ]
+        return np.concatenate(pieces) if pieces else np.zeros(0)
 
 
 def cell_moments(
@@ -440,40 +522,40 @@ def cell_moments(
         >>> [(name, float(found[name][0])) for name in ("n", "xx", "xy:f")]
         [('n', 4.0), ('xx', 30.0), ('xy:f', 29.0)]
     """
-
-    size = max(CHUNK, CHUNK_BY_CELL * cells)
-
-    def part(start: int) -> Part:
-        rows = slice(start, min(start + size, codes.size))
-        columns = [column[rows] for column in (score, *norms.values())]
-        return Part(rows=rows.stop - start, read=lambda: (codes[rows], columns))
-
-    parts = [part(start) for start in range(0, codes.size, size)]
-    return moments_of_parts(parts, list(norms), cells=cells, threads=threads)
+    keep_freed_memory()
+    layout = CellLayout()
+    layout.add(codes, [score, *norms.values()], known=cells)
+    layout.finish(known=cells)
+    places = {name: place for place, name in enumerate(norms, start=1)}
+    lines = [[cell] for cell in range(cells)]
+    return layout_moments(layout, lines, score=0, norms=places, threads=threads)
 
 
-def moments_of_parts(
-    parts: Sequence[Part], norms: Sequence[str], *, cells: int, threads: int = THREADS
+def layout_moments(
+    layout: CellLayout,
+    cells: Sequence[Sequence[int]],
+    *,
+    score: int,
+    norms: Mapping[str, int],
+    threads: int = THREADS,
 ) -> dict[str, FloatArray]:
-    """The same for a table that lies in parts; each gives its cells, scores and norms in turn."""
+    """The same for columns that are laid out, by their places; each cell is given by its lines."""
     names = ["n", "tied", "x", "xx", *(f"{m}:{k}" for k in norms for m in ("y", "yy", "xy"))]
-    sums = {name: np.zeros(cells) for name in names}
-    # Once a block of this size has been freed, glibc keeps what is freed later for the next cell
-    # instead of giving it back, which would cost as much as a third of the work.
-    np.empty(KEPT)
+    sums = {name: np.zeros(len(cells)) for name in names}
 
     def work(cell: int) -> None:
-        n = laid.rows(cell)
+        scores = layout.of(cells[cell], score)
+        n = scores.size
         sums["n"][cell] = n
         if not n:
             return
-        x = Ranked(laid.of(cell, 0))
+        x = Ranked(scores)
         sums["tied"][cell], sums["xx"][cell] = x.tied, x.squares()
         sums["x"][cell] = n * (n + 1) / 2
         last: Ranked | None = None
-        for place, name in enumerate(norms, start=1):
+        for name, place in norms.items():
             # Rows in the order of the score: the places of the norm then are ranks of the score.
-            values = moved(laid.of(cell, place), x.places)
+            values = moved(layout.of(cells[cell], place), x.places)
             reuse = last is not None and last.sorts(values)
             y = Ranked(values, last.places if reuse and last is not None else None)
             sums[f"y:{name}"][cell], sums[f"yy:{name}"][cell] = sums["x"][cell], y.squares()
@@ -481,6 +563,13 @@ def moments_of_parts(
             last = y
 
     with ThreadPoolExecutor(threads) as pool:
-        laid = CellLayout(parts, columns=1 + len(norms), cells=cells, pool=pool)
-        list(pool.map(work, range(cells)))
+        list(pool.map(work, range(len(cells))))
     return sums
+
+
+def keep_freed_memory() -> None:
+    """Once a block of this size has been freed, glibc keeps what is freed later for the next cell.
+
+    Giving it back and asking for it again would cost as much as a third of the work.
+    """
+    np.empty(KEPT)

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from math import prod
 from typing import Any
 
 import narwhals as nw
@@ -26,105 +25,79 @@ from evenhand.decisions.tally import Tally
 from evenhand.errors import DataError
 from evenhand.stats.estimate import FloatArray
 from evenhand.stats.ranks import (
-    CHUNK,
-    CHUNK_BY_CELL,
     MOST_CELLS,
-    Part,
+    CellLayout,
     cell_moments,
-    moments_of_parts,
+    keep_freed_memory,
+    layout_moments,
 )
 
-# Numbers held at once. A row of two takes 45 bytes while it is ranked: 20M rows, 0.9 GB.
+# Numbers held at once. A row of two takes 30 bytes while it is ranked: 20M rows, 0.6 GB.
 MOST_NUMBERS = 40_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldColumns:
-    """The rows of a table in parts: the line of each, and the number columns.
+    """The number columns of a table, laid out by line: a combination of keys.
 
-    `cells` holds the value of every key by line, `counts` how many rows each has.
+    `cells` holds the value of every key by line, `counts` how many rows each has; `numbers` are
+    the columns in the order of the layout: `score` and `norm:<column>`.
     """
 
     cells: Mapping[str, Sequence[Any]]
     counts: NDArray[np.int64]
-    lines: Sequence[NDArray[np.uint16]]
-    numbers: Mapping[str, Sequence[FloatArray]]
+    numbers: Sequence[str]
+    layout: CellLayout
 
-    def rank_moments(
-        self, keys: Sequence[str], *, score: str, norms: Mapping[str, str]
-    ) -> Tally | None:
-        """By these keys: moments of the average ranks of the score and norms, by number column.
-
-        None where there are more cells than can be numbered.
-        """
-        values = {key: list(dict.fromkeys(self.cells[key])) for key in keys}
-        sizes = [len(told) for told in values.values()]
-        cells = prod(sizes)
-        if cells > MOST_CELLS:
-            return None
-        place = {key: {value: i for i, value in enumerate(told)} for key, told in values.items()}
-        codes = [[place[key][value] for value in self.cells[key]] for key in keys]
-        small = np.uint8 if cells <= 2**8 else np.uint16
-        cell_of = np.asarray(np.ravel_multi_index(codes, sizes)).astype(small)
-        columns = [self.numbers[name] for name in (score, *norms.values())]
-
-        def part(chunk: int, start: int) -> Part:
-            rows = slice(start, min(start + size, len(self.lines[chunk])))
-            held = [column[chunk][rows] for column in columns]
-            return Part(
-                rows=rows.stop - start,
-                read=lambda: (cell_of.take(self.lines[chunk][rows], mode="clip"), held),
-            )
-
-        size = max(CHUNK, CHUNK_BY_CELL * cells)
-        parts = [
-            part(chunk, start)
-            for chunk, lines in enumerate(self.lines)
-            for start in range(0, len(lines), size)
-        ]
-        sums = moments_of_parts(parts, list(norms), cells=cells)
-        there = np.flatnonzero(sums["n"] > 0)
-        told: dict[str, Sequence[Any]] = {
-            key: [values[key][i] for i in places.tolist()]
-            for key, places in zip(keys, np.unravel_index(there, sizes), strict=True)
-        }
-        return Tally.of(told, {name: value[there].tolist() for name, value in sums.items()})
+    def rank_moments(self, keys: Sequence[str], *, score: str, norms: Mapping[str, str]) -> Tally:
+        """By these keys: moments of the average ranks of the score and norms, by number column."""
+        lines: dict[tuple[Any, ...], list[int]] = {}
+        for line, values in enumerate(zip(*(self.cells[key] for key in keys), strict=True)):
+            lines.setdefault(values, []).append(line)
+        sums = layout_moments(
+            self.layout,
+            list(lines.values()),
+            score=self.numbers.index(score),
+            norms={name: self.numbers.index(f"norm:{norm}") for name, norm in norms.items()},
+        )
+        told = {key: [values[i] for values in lines] for i, key in enumerate(keys)}
+        return Tally.of(told, {name: value.tolist() for name, value in sums.items()})
 
 
 def hold_columns(
     decisions: Decisions, *, keys: Mapping[str, nw.Expr], numbers: Mapping[str, nw.Expr]
 ) -> HeldColumns | None:
-    """The columns of a table that comes in batches, read once.
+    """The columns of a table that comes in batches, read once and laid out as they come.
 
     None where a number is missing or not finite, and where there are more of them, or more
     combinations of keys, than are held: the engine's own ways serve those.
     """
-    known, counts = RowLines(), np.zeros(0, dtype=np.int64)
-    lines: list[NDArray[np.uint16]] = []
-    held: dict[str, list[FloatArray]] = {name: [] for name in numbers}
+    keep_freed_memory()
+    known, rows, layout = RowLines(), 0, CellLayout()
     frame = decisions.frame.select(
         *(expression.alias(f"key:{name}") for name, expression in keys.items()),
         *(expression.alias(f"number:{name}") for name, expression in numbers.items()),
     )
     # Batches as they come: larger ones would be put together from them.
     for batch in decisions.batches(frame, rows=None):
-        for name, parts in held.items():
+        columns = []
+        for name in numbers:
             column = batch[f"number:{name}"]
-            if column.null_count() or not _all_finite(column.to_numpy()):
+            values = column.to_numpy()
+            if column.null_count() or not _all_finite(values):
                 return None
-            parts.append(column.to_numpy())
+            columns.append(values)
         line = known.numbered(batch, [f"key:{name}" for name in keys])
-        lines.append(line.astype(np.uint16))
-        more = np.bincount(line, minlength=len(known))
-        more[: counts.size] += counts
-        counts = more
-        if len(known) > MOST_CELLS or counts.sum() * len(numbers) > MOST_NUMBERS:
+        rows += line.size
+        if len(known) > MOST_CELLS or rows * len(numbers) > MOST_NUMBERS:
             return None
+        layout.add(line, columns, known=len(known))
+    layout.finish(known=len(known))
     return HeldColumns(
         cells={name: [values[i] for values in known.keys] for i, name in enumerate(keys)},
-        counts=counts,
-        lines=lines,
-        numbers=held,
+        counts=layout.counts(len(known)),
+        numbers=list(numbers),
+        layout=layout,
     )
 
 
@@ -250,10 +223,9 @@ def _counted(
     held = None
     # A sample is read with its weights and clusters instead.
     if batches_come(decisions.engine) and score is not None and not is_sampled(decisions):
-        numbers = {**columns, "score": score}
-        if _has_own(decisions):
-            numbers.pop(OWN_SCORE)
-        held = hold_columns(decisions, keys=keys, numbers=numbers)
+        own = _has_own(decisions)
+        numbers = {f"norm:{n}": c for n, c in columns.items() if not own or n != OWN_SCORE}
+        held = hold_columns(decisions, keys=keys, numbers={**numbers, "score": score})
     if held is not None and held.counts.size:
         return Tally.of(held.cells, {"n": held.counts.tolist()}), held
     named = decisions.frame.select(*(e.alias(name) for name, e in keys.items()))
@@ -291,8 +263,7 @@ def own_ranks(
     if counted.held is not None:
         keys = [f"group{i}" for i in range(len(attribute.columns))]
         tally = counted.held.rank_moments([*keys, *within], score="score", norms=norms)
-        if tally is not None:
-            return Ranks(tally=decisions.name_groups(tally, attribute))
+        return Ranks(tally=decisions.name_groups(tally, attribute))
     complete = counted.complete(norms.values())
     # Engines other than Polars rank on their own, but for a sample, which Spark alone ranks.
     numbers = 1 + len(norms) + len(sample_columns(decisions))
