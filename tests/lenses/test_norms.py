@@ -513,3 +513,25 @@ def test_planted_correlations_as_in_monte_carlo_s1():
         closed = float(planted_correlation(float(kappa)))
         assert closed == pytest.approx(case["spearman_closed"], abs=1e-9)
         assert closed == pytest.approx(case["spearman_sim_n200000"], abs=0.004)
+
+
+def test_a_norm_column_called_score_is_that_column() -> None:
+    rng = np.random.default_rng(0)
+    rows = 4000
+    table = pl.DataFrame(
+        {
+            "group": rng.choice(["f", "m"], rows),
+            "title": rng.choice(["a", "b"], rows),
+            "score:a": [None if i % 7 == 0 else v for i, v in enumerate(rng.random(rows))],
+            "score:b": rng.random(rows),
+            "norm": [None if i % 10 == 0 else v for i, v in enumerate(rng.random(rows))],
+        }
+    )
+    roles = {"truth": "title", "scores": "score:", "group": "group", "lenses": ["norms"]}
+    usual = eh.audit(table, norm={"f": "norm"}, **roles)
+    named = eh.audit(table.rename({"norm": "score"}), norm={"f": "score"}, **roles)
+    for column in ("value", "low", "high", "n"):
+        assert np.array_equal(named.rows[column], usual.rows[column], equal_nan=True)
+    left_out = {one["reason"]: one["rows"] for one in named.data["excluded"]}
+    lacking = sum(1 for i in range(0, rows, 7) if table["title"][i] == "a")
+    assert left_out == {"no score (left out of norms)": lacking, "no norm 'score'": 400}

@@ -149,6 +149,10 @@ def own_score(decisions: Decisions) -> nw.Expr | None:
     return chosen  # type: ignore[no-any-return]
 
 
+# Rows without a score: no column's own sum has a name like it.
+LACKS_SCORE = "lacks score"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NormCounts:
     """Counts by (group, stratum, truth), and the columns themselves where they are held."""
@@ -158,7 +162,7 @@ class NormCounts:
 
     def complete(self, norms: Iterable[str]) -> bool:
         """Whether no row lacks its score or one of these norm columns."""
-        return not any(self.tally.total(f"lacks:{column}") for column in ("score", *norms))
+        return not any(map(self.tally.total, (LACKS_SCORE, *(f"lacks:{norm}" for norm in norms))))
 
     def batches(self, numbers: int) -> list[list[str]]:
         """Classes in batches of rows that can be held at once; with their words they take twice."""
@@ -177,7 +181,7 @@ class NormCounts:
 def norm_counts(decisions: Decisions, attribute: Attribute, *, norms: Sequence[str]) -> NormCounts:
     """Counts by (group, stratum, truth), with how many rows lack the score and each norm column.
 
-    Sums `lacks:score` (the score of the row's own class, or the only score) and `lacks:<column>`,
+    Sums `LACKS_SCORE` (the score of the row's own class, or the only score) and `lacks:<column>`,
     also of weights and clusters; refuses values that are not finite. Up to `MOST_NUMBERS` numbers
     are held for the ranks.
     """
@@ -195,7 +199,7 @@ def norm_counts(decisions: Decisions, attribute: Attribute, *, norms: Sequence[s
         score = nw.col(decisions.roles.score)
     told = {f"lacks:{name}": column.is_null() for name, column in columns.items()}
     if score is not None:
-        told["lacks:score"] = score.is_null()
+        told[LACKS_SCORE] = score.is_null()
     told |= {f"lacks:{name}": nw.col(name).is_null() for name in sample_columns(decisions)}
     told |= {f"bad:{name}": ~c.is_null() & ~c.is_finite() for name, c in columns.items()}
     tally, held = _counted(decisions, keys, columns)

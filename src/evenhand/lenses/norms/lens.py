@@ -13,7 +13,7 @@ from evenhand.decisions.labels import ordered
 from evenhand.decisions.roles import OWN_SCORE, Attribute, Roles
 from evenhand.decisions.table import Decisions
 from evenhand.decisions.tallies.collect import Need
-from evenhand.decisions.tallies.norms import norm_counts
+from evenhand.decisions.tallies.norms import LACKS_SCORE, norm_counts
 from evenhand.decisions.tallies.sampled_norms import (
     SampledCounts,
     held_counts,
@@ -211,11 +211,12 @@ def left_out(counts: Tally, attribute: Attribute, decisions: Decisions) -> dict[
     reasons = {
         f"no {attribute.name}": n[counts.codes["group"] < 0].sum(),
         "no truth": n[counts.codes["truth"] < 0].sum(),
-        "no score": counts.sums.get("lacks:score", np.zeros(1)).sum(),
+        "no score": counts.sums.get(LACKS_SCORE, np.zeros(1)).sum(),
     }
     norms = (*roles.norm.values(), *roles.norm_irrelevant.values())
     for column in (*norms, *sample_columns(decisions)):
-        reasons[f"no {column}"] = counts.sums[f"lacks:{column}"].sum()
+        what = f"no {column}" if f"no {column}" not in reasons else f"no norm {column!r}"
+        reasons[what] = counts.sums[f"lacks:{column}"].sum()
     remarks = dict.fromkeys(("no truth", "no score"), "left out of norms")
     return exclusions(reasons, roles, remarks=remarks)
 
