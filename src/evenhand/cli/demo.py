@@ -416,6 +416,7 @@ def watching_story(folder: Path, *, seed: int, step: Step) -> Story:
     from evenhand.decisions.batches import write_table
     from evenhand.simulate.weeks import CHANGED, moderation_weeks
     from evenhand.watching.run import watch
+    from evenhand.watching.sentences import owner_words
 
     step("Simulating a year of weeks")
     made = moderation_weeks(seed=seed)
@@ -451,12 +452,13 @@ def watching_story(folder: Path, *, seed: int, step: Step) -> Story:
     )
     found.save(folder / "watch.html")
     alarm = found.alarms[0] if found.alarms else {}
+    whose = owner_words(found.document["charter"])
     planted = made.planted
     return [
         (TITLE, "3  A year of weeks: is it still so, since when, and why did it move"),
         (COMMAND, command),
         ("  ", found.sentence),
-        *(("  · ", alarm[name]) for name in ("detail", "next") if alarm),
+        *((("  · ", alarm["detail"]), ("  · ", f"{alarm['next']} {whose}")) if alarm else ()),
         ("", ""),
         (
             "Planted: ",
