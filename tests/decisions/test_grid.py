@@ -19,8 +19,8 @@ from evenhand.decisions.tallies.grid import (
     cells_of_scores,
     grid_cell,
     on_one_grid,
-    placed_below,
 )
+from evenhand.decisions.tallies.placed import placed_below
 from evenhand.decisions.tally import Tally
 
 EDGES = [2.0**-28, 2.0**-14, 2.0**-7, 0.5, 1 - 2.0**-7, 1 - 2.0**-14, 1 - 2.0**-28]

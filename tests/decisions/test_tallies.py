@@ -530,6 +530,7 @@ def test_batches_and_lines_do_not_change_what_is_counted(
     monkeypatch.setattr(counting, "MOST_HELD", most_held)
     monkeypatch.setattr(counting, "FEW_ROWS", few_rows)
     monkeypatch.setattr(counting, "MOST_MIDDLE", middle)
+    monkeypatch.setattr(counting, "MOST_PACKED", 0)
     # So many bits for rows leave none for lines: they are sorted another way.
     monkeypatch.setattr(counting, "ROW_BITS", row_bits)
     monkeypatch.setattr(
@@ -539,6 +540,41 @@ def test_batches_and_lines_do_not_change_what_is_counted(
         # Fewer lines in the first batches than in the last: counting changes on the way.
         frame = frame.sort("gender", nulls_last=True)
     check_tables(hashed, eh.tally(frame, **roles))
+
+
+@pytest.mark.parametrize("case", ["areas", "thresholds"])
+@pytest.mark.parametrize("most_lines", [0, 11, 2**12])
+@pytest.mark.parametrize("middle", [0, 2**25])
+def test_packed_rows_count_as_others_do(
+    case: str, most_lines: int, middle: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from evenhand.decisions.tallies import counting
+    from evenhand.decisions.tallies.packed import PackedRows
+
+    columns, roles, _ = CASES[case]
+    frame = TABLE.select(columns).sort("gender", nulls_last=True)
+    monkeypatch.setattr(counting, "MOST_PACKED", 0)
+    others = eh.tally(frame, **roles)
+    monkeypatch.undo()
+    held = []
+    monkeypatch.setattr(PackedRows, "add", _noting(PackedRows.add, held))
+    monkeypatch.setattr(counting, "BATCH", 97)
+    # With fewer lines than there are, what is packed is left for arrays or rows on the way.
+    monkeypatch.setattr(counting, "MOST_LINES", most_lines)
+    monkeypatch.setattr(counting, "MOST_MIDDLE", middle)
+    check_tables(others, eh.tally(frame, **roles))
+    assert (len(held) > 0) == (most_lines > 0)
+    assert (sum(held) == ROWS) == (most_lines == 2**12)
+
+
+def _noting(add: Any, held: list[int]) -> Any:
+    """A method that notes how many rows it was given."""
+
+    def noted(self: Any, line: Any, *given: Any, **named: Any) -> None:
+        held.append(line.size)
+        add(self, line, *given, **named)
+
+    return noted
 
 
 @pytest.mark.parametrize(

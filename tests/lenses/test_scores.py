@@ -12,6 +12,7 @@ from scipy.stats import norm
 
 import evenhand as eh
 from evenhand.decisions.tallies.scores import ScoreTally, placements
+from evenhand.decisions.tally import Tally
 from evenhand.lenses.rows import Rows
 from evenhand.lenses.statistical.score_cells import ScoreCells
 from evenhand.stats.auc import Auc, PlacementSums, auc_gap, clustered_delong, weighted_delong
@@ -417,6 +418,20 @@ def test_scores_of_one_cluster_say_why_they_have_no_interval(table) -> None:
     assert {row["no_interval"] for row in curve if row["n"]} == {reason}
     assert {row["undefined"] for row in curve if row["n"]} == {None}
     assert {row["no_interval"] for row in curve if not row["n"]} <= {None}
+
+
+def test_bounds_are_told_in_two_digits_and_never_below_themselves() -> None:
+    cells = ScoreCells.of(ScoreTally(tally=Tally.of({"group": ["a"], "y": [1]}, {"n": [1]})))[0]
+    error = np.concatenate([[0.0, 8e-4, 6.4e-4], 10 ** np.random.default_rng(1).uniform(-9, 0, 97)])
+    told = cells.on_grid("wilson", error.reshape(4, 25)).reshape(-1).tolist()
+    assert told[0] == "wilson"
+    assert told[1:3] == [f"wilson; from a grid of scores, at most {e} off" for e in
+                         ("8.0e-04", "6.4e-04")]  # fmt: skip
+    bounds = np.array(
+        [float(words.split("at most ")[1].removesuffix(" off")) for words in told[3:]]
+    )
+    assert (bounds >= error[3:]).all()
+    assert (bounds < error[3:] * 1.1).all()
 
 
 def test_scores_of_many_classes_are_read_in_four_collects(monkeypatch) -> None:

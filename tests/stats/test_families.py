@@ -125,6 +125,19 @@ def test_gaussian_family_agrees_with_the_count_bootstrap() -> None:
     assert critical(0.95) < q_gaussian < families.bonferroni(0.95, members=(groups - 1) * classes)
 
 
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("near", [1, 2_000, 2**22])
+def test_as_many_groups_at_a_time_as_may_be(
+    shared: bool, near: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    correlations = np.broadcast_to(np.eye(2) * 0.5 + 0.5 * shared, (9, 2, 2))
+    errors = np.random.default_rng(2).uniform(0.01, 0.1, (9, 2))
+    errors[3] = np.nan
+    whole = families.gap_quantile(correlations, errors=errors, reference=1, seed=5)
+    monkeypatch.setattr(families, "_NEAR", near)
+    assert families.gap_quantile(correlations, errors=errors, reference=1, seed=5) == whole
+
+
 def test_gaps_to_one_group_are_those_of_plain_draws() -> None:
     """The same draws taken apart in plain NumPy, with a gap of no error and one never moving."""
     generator = np.random.default_rng(4)

@@ -24,6 +24,8 @@ from evenhand.stats.thresholds.histogram import (
     TRICUBE_SECOND_MOMENT,
     ScoreGrid,
     ScoreHistogram,
+    _rule_of_thumb,
+    _rules_of_thumb,
     leverage_fit,
     rule_of_thumb_bandwidth,
     score_histogram,
@@ -405,6 +407,25 @@ class TestHistogram:
         want = 2.026205598 * (rest * (high - low) / bend) ** 0.2
         assert rule_of_thumb_bandwidth(cells)[0] == pytest.approx(want, rel=1e-6)
 
+    @pytest.mark.parametrize("power", [0, 4])
+    def test_rules_of_thumb_from_sums_are_those_of_least_squares(self, power):
+        rng = np.random.default_rng(11)
+        where = np.sort(rng.random(400)) ** (1 + power)
+        n = rng.integers(0, 30, (150, 400)) * (rng.random((150, 1)) > rng.random((150, 400)))
+        yes = rng.binomial(n, expit(6 * (where - 0.4)))
+        counts = np.stack([n - yes, yes], axis=-1).astype(float)
+        counts[0], counts[1, 4:], counts[2, :, 0] = 0.0, 0.0, 0.0
+        places = np.broadcast_to(where, n.shape)
+        sums = _rules_of_thumb(places, counts, 0.9)
+        squares = np.array([_rule_of_thumb(*each, 0.9) for each in zip(places, counts)])
+        told = np.isfinite(sums)
+        assert told.sum() > (20 if power else 140)
+        assert not told[:2].any()
+        np.testing.assert_allclose(sums[told], squares[told], rtol=1e-11)
+        # What sums do not tell, least squares do.
+        cells = ScoreHistogram.of_counts(counts, positions=where, thresholds=0.5)
+        np.testing.assert_allclose(rule_of_thumb_bandwidth(cells), squares, rtol=1e-11)
+
     def test_rule_of_thumb_without_curvature_or_scores(self):
         # Two distinct scores fit a line only: no curvature, so the whole range.
         cells = ScoreHistogram.of_counts(
@@ -628,6 +649,25 @@ class TestDiscrete:
         assert np.isnan(found.refused[0])
         assert np.isnan(found.cost_ratio_high[0])
         assert found.accepted_score[0] == 1 / 8
+
+
+def test_a_group_is_tested_as_if_it_were_alone() -> None:
+    rng = np.random.default_rng(6)
+    counts = rng.integers(0, 9, (12, 30, 2)).astype(float)
+    counts[:4, 8:] = 0
+    cells = ScoreHistogram.of_counts(counts, positions=np.arange(30.0), thresholds=15.0)
+    bins = prevalence_bins(cells, half_widths=np.inf)
+    together = fall_tests(bins, draws=99, seed=4)
+    alone = [fall_tests([one], draws=99, seed=4)[0] for one in bins]
+    assert [(t.p, t.drop) for t in together] == [(t.p, t.drop) for t in alone]
+    assert len({t.p for t in together}) > 3
+    for found in together:
+        # The largest fall, pair by pair.
+        n, rate = found.n + 1, (found.prevalence * found.n + 0.5) / (found.n + 1)
+        error = rate * (1 - rate) / n
+        falls = [(rate[i] - rate[j]) / np.sqrt(error[i] + error[j])
+                 for i in range(n.size) for j in range(i + 1, n.size)]  # fmt: skip
+        assert found.drop == pytest.approx(max(0.0, *falls), rel=1e-12)
 
 
 def monotonicity(

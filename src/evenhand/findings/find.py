@@ -39,7 +39,7 @@ from evenhand.findings.sentences.rows import (
 )
 from evenhand.findings.sentences.words import Said, Words
 from evenhand.findings.settle import settle
-from evenhand.lenses.measures import leading_measures, look_up, surely_apart
+from evenhand.lenses.measures import leading_measures, look_up, nearest_value, surely_apart
 from evenhand.lenses.rows import Row, Rows
 from evenhand.lenses.scope import UNTOLD_UNDER
 
@@ -202,25 +202,30 @@ def gather(rows: Rows, positive: str | None) -> Iterator[Family]:
 def _headlines(rows: Rows, positive: str | None, bound: set[str]) -> NDArray[np.bool_]:
     """Rows of measures that may lead and that nobody set a limit on."""
     headline = np.zeros(len(rows), dtype=bool)
+    there = {*rows["measure"], *rows["judged_as"]}
     for name in leading_measures():
-        free = name not in bound and look_up(name).variant_of not in bound
-        headline |= is_judged_as(rows, name) & free
+        if name in there and name not in bound and look_up(name).variant_of not in bound:
+            headline |= is_judged_as(rows, name)
     headline &= ~_spoken_for(rows)
     headline &= judged_rows(rows, positive) & ~single_labelers(rows)
     # Nobody asked for each stratum: many of them would show a gap by chance alone.
-    headline &= np.array([stratum in (None, SUMMARY) for stratum in rows["stratum"]], dtype=bool)
+    strata = rows["stratum"]
+    headline &= (strata == None) | (strata == SUMMARY)  # noqa: E711
     return np.asarray(headline)
 
 
 def _spoken_for(rows: Rows) -> NDArray[np.bool_]:
     """Rows of all labels together where the average labeler's stand beside them, which lead."""
-    keys = list(zip(rows["attribute"], rows["group"], rows["reference"], rows["stratum"]))
     names, labelers = rows["measure"], rows["labeler"]
-    averages = {
-        (keys[i], look_up(names[i]).variant_of)
+    averaged = [
+        i
         for i in np.flatnonzero(np.isfinite(rows["value"]) & (rows["lens"] == "labelers"))
         if names[i] in AVERAGES
-    }
+    ]
+    if not averaged:
+        return np.zeros(len(rows), dtype=bool)
+    keys = list(zip(rows["attribute"], rows["group"], rows["reference"], rows["stratum"]))
+    averages = {(keys[i], look_up(names[i]).variant_of) for i in averaged}
     return np.array(
         [
             labeler is None and (key, name) in averages
@@ -316,7 +321,8 @@ def _nothing_proven(families: list[Family], claims: list[Finding]) -> Iterator[F
     claimed = {(one.lens, one.attribute) for one in claims}
     quiet: dict[tuple[str, str | None], list[Family]] = {}
     for family in families:
-        if family.verdict == NOT_ASSESSED and leading(family.rows) is not None:
+        told = any(nearest_value(row) is not None for row in family.rows)
+        if family.verdict == NOT_ASSESSED and told:
             quiet.setdefault((family.lens, family.attribute), []).append(family)
     for (lens, attribute), alike in quiet.items():
         if (lens, attribute) in claimed:

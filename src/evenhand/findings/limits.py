@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from evenhand.decisions.labels import REST
 from evenhand.errors import UsageError
 from evenhand.lenses.measures import limit_band, look_up
-from evenhand.lenses.rows import TEXT, Rows, choose
+from evenhand.lenses.rows import TEXT, Column, Rows, choose
 from evenhand.lenses.scope import HIDDEN_UNDER, UNTOLD_UNDER
 
 WITHIN, OUTSIDE, CANNOT_TELL, NOT_ASSESSED = "within", "outside", "cannot tell", "not assessed"
@@ -109,27 +109,31 @@ def is_judged_as(rows: Rows, measure: str) -> NDArray[np.bool_]:
 
 def judged_rows(rows: Rows, positive: str | None) -> NDArray[np.bool_]:
     """Which rows a limit speaks of."""
-    judged = rows["reference"] != REST
-    families = list(zip(rows["lens"], rows["attribute"], rows["measure"]))
-    named = {family for family, direct in zip(families, judged) if direct}
-    judged = np.array([j or f not in named for j, f in zip(judged, families)], dtype=bool)
+    judged = np.asarray(rows["reference"] != REST, dtype=bool)
+    if not judged.all():
+        columns = [rows[name] for name in ("lens", "attribute", "measure")]
+        named = set(zip(*(column[judged] for column in columns)))
+        families = zip(*(column[~judged] for column in columns))
+        judged[~judged] = [family not in named for family in families]
     # The group that others are held against is not compared with itself.
-    own = [g is not None and g == r for g, r in zip(rows["group"], rows["reference"])]
-    judged &= ~np.array(own, dtype=bool)
+    own = (rows["group"] == rows["reference"]) & _is_named(rows["group"])
+    judged &= ~np.asarray(own, dtype=bool)
     # A labeler beside all others is shown, not judged: limits speak of groups.
     judged &= ~(single_labelers(rows) & (rows["reference"] == REST))
     if positive is not None:
         mirrored = (rows["lens"] == "statistical") | (rows["lens"] == "counterfactual")
-        mirror = np.array(
-            [name is not None and name != positive for name in rows["class"]], dtype=bool
-        )
-        judged &= ~(mirrored & mirror)
+        judged &= ~(mirrored & _is_named(rows["class"]) & (rows["class"] != positive))
     return np.asarray(judged)
 
 
 def single_labelers(rows: Rows) -> NDArray[np.bool_]:
     """Which rows speak of one labeler."""
-    return np.array([name is not None for name in rows["labeler"]], dtype=bool)
+    return _is_named(rows["labeler"])
+
+
+def _is_named(column: Column) -> NDArray[np.bool_]:
+    """Where a column has a word."""
+    return np.asarray(column != None, dtype=bool)  # noqa: E711
 
 
 def counted_rows(rows: Rows) -> Rows:
@@ -143,7 +147,7 @@ def counted_rows(rows: Rows) -> Rows:
 
 def _unjudged(rows: Rows) -> NDArray[np.bool_]:
     """Rows whose lens knows that no limit can be held against them."""
-    return np.array([reason is not None for reason in rows["unjudged"]], dtype=bool)
+    return _is_named(rows["unjudged"])
 
 
 def small(rows: Rows, *, under: int) -> NDArray[np.bool_]:
@@ -170,7 +174,7 @@ def hide_small(rows: Rows) -> Rows:
         return rows
     changed = {name: np.where(hide, np.nan, rows[name]) for name in _NUMBERS}
     # A rate without any case is undefined for everybody to see; only real small cells are hidden.
-    unsaid = np.array([reason is None for reason in rows["undefined"]], dtype=bool)
+    unsaid = ~_is_named(rows["undefined"])
     reason = choose(hide & unsaid, HIDDEN, rows["undefined"])
     return rows.replace(
         **changed, undefined=reason, no_interval=choose(hide, None, rows["no_interval"])

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand.stats.estimate import FloatArray
-from evenhand.stats.special import expit, logit
+from evenhand.stats.special import logit
 from evenhand.stats.thresholds.histogram import ScoreHistogram
 from evenhand.stats.weights import add_up, distinct
 
@@ -219,7 +220,8 @@ def _newton(x: FloatArray, k: FloatArray, m: FloatArray, *, sloped: bool) -> _Fi
     h01 = h11 = np.zeros(shape)
     with np.errstate(all="ignore"):
         for _ in range(_STEPS):
-            p = expit(intercept[..., None] + slope[..., None] * x)
+            # SciPy's function takes several times as long; where this overflows it is 0 or 1.
+            p = 1 / (1 + np.exp(-(intercept[..., None] + slope[..., None] * x)))
             expected = m * p
             residual, weight = k - expected, expected * (1 - p)
             g0, h00 = residual.sum(-1), weight.sum(-1)
@@ -424,12 +426,12 @@ def _fall_tests(cells: Sequence[PrevalenceBins], draws: int, seed: int) -> list[
     falls = np.flatnonzero(seen > 0)
     if falls.size:
         rows = np.round(size[falls]).astype(int)
-        drawn = np.stack(
-            [
-                np.random.default_rng(seed).binomial(n, chance, size=(draws, n.size))
-                for n, chance in zip(rows, fitted[falls], strict=True)
-            ]
-        )
+        rng = np.random.default_rng(seed)
+        start = rng.bit_generator.state
+        drawn = np.empty((falls.size, draws, size.shape[1]), dtype=np.int64)
+        for place, (n, chance) in enumerate(zip(rows, fitted[falls], strict=True)):
+            rng.bit_generator.state = start
+            drawn[place] = rng.binomial(n, chance, size=(draws, n.size))
         steeper = (
             _largest_drop(drawn, rows[:, None].astype(np.float64)) >= seen[falls, None] - 1e-12
         )
@@ -452,17 +454,10 @@ def _largest_drop(yes: ArrayLike, size: FloatArray) -> FloatArray:
     # Half a case on each side keeps empty and full bins from having no variance.
     rate = (np.asarray(yes, dtype=float) + 0.5) / (size + 1)
     variance = rate * (1 - rate) / (size + 1)
-    bins = rate.shape[-1]
-    if bins < 2:
-        return np.zeros(rate.shape[:-1])
-    earlier, later = _ordered_pairs(bins)
-    spread = np.sqrt(variance[..., earlier] + variance[..., later])
-    fall = (rate[..., earlier] - rate[..., later]) / spread
-    return np.asarray(np.maximum(fall.max(axis=-1), 0.0))
-
-
-@lru_cache(maxsize=16)
-def _ordered_pairs(size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Every pair of a bin and a later one; kept because every group is tested."""
-    earlier, later = np.triu_indices(size, k=1)
-    return earlier, later
+    # Bins first, so that every pair of them is compared along memory.
+    rate, variance = (np.ascontiguousarray(np.moveaxis(a, -1, 0)) for a in (rate, variance))
+    largest = np.zeros(rate.shape[1:])
+    for earlier, later in combinations(range(len(rate)), 2):
+        spread = np.sqrt(variance[earlier] + variance[later])
+        np.maximum(largest, (rate[earlier] - rate[later]) / spread, out=largest)
+    return largest

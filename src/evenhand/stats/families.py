@@ -12,6 +12,8 @@ from evenhand.stats.special import ndtri
 
 _RIDGE = 1e-8
 _SLICE = 250
+# Numbers that are worked on at a time.
+_NEAR = 2**15
 # Gaps whose joint law is drawn; of more, one weighs so little that Šidák's value is as good.
 MOST_DRAWN = 100_000
 
@@ -183,12 +185,18 @@ def gap_quantile(
     factor = _factors(correlations)
     base = normals[reference] if factor is None else factor[reference] @ normals[reference]
     largest = np.zeros((normals.shape[1], _SLICE), dtype=np.float32)
-    # One group at a time: its draws stay in the cache from the product to the maximum.
-    for g in np.flatnonzero(used.any(axis=1)):
-        t = own[g] * normals[g] if factor is None else (own[g] * factor[g]) @ normals[g]
-        t -= theirs[g] * base
+    # A few groups at a time: their draws stay in the cache from the product to the maximum.
+    there = np.flatnonzero(used.any(axis=1))
+    step = max(1, _NEAR // max(base.size, 1))
+    for first in range(0, there.size, step):
+        some = there[first : first + step]
+        if factor is None:
+            t = own[some, None] * normals[some]
+        else:
+            t = (own[some] * factor[some])[:, None] @ normals[some]
+        t -= theirs[some, None] * base
         np.abs(t, out=t)
-        np.maximum(largest, t.max(axis=1), out=largest)
+        np.maximum(largest, t.max(axis=(0, 2)), out=largest)
     quantile = np.quantile(largest.reshape(-1)[:draws], level)
     return float(np.clip(quantile, z, bonferroni(level, members=members)))
 

@@ -2,7 +2,8 @@
 
 A line is a combination of group, stratum and truth. Up to some thousand lines have an array of the
 cells in the middle of [0, 1] each, where most scores lie, few lines one of all cells besides; what
-has no array is held in rows, which are sorted by line and cell. Engines other than Polars, scores
+has no array is held in rows, which are sorted by line and cell. Where arrays had more cells than
+there are rows, these are packed and sorted instead (`packed.py`). Engines other than Polars, scores
 beyond [0, 1], clusters and thresholds by row go through `score_question` instead.
 """
 
@@ -27,10 +28,12 @@ from evenhand.decisions.tallies.grid import (
     CELLS,
     SIDES,
     UNCUT,
+    cell_limits,
     cells_of_scores,
 )
 from evenhand.decisions.tallies.held import floats, key_columns, selected
 from evenhand.decisions.tallies.key_lines import KeyLines
+from evenhand.decisions.tallies.packed import MOST_LINES, PackedRows
 from evenhand.decisions.tally import Codes, Tally
 from evenhand.stats.estimate import FloatArray
 
@@ -40,6 +43,8 @@ BATCH = 2**18
 FEW_LINES = 64
 # So many cells of the middle have an array, half a gigabyte with two sums in each.
 MOST_MIDDLE = 2**25
+# So many rows are packed, half a gigabyte as well.
+MOST_PACKED = 2**26
 # So many rows are held at a time, of all columns together; a row's number fits into these bits.
 ROW_BITS = 24
 MOST_HELD = 2**ROW_BITS - BATCH
@@ -53,6 +58,8 @@ _FINE_CELLS = BAND // 128
 
 # Places in order, as line · ROOM + place, and sums at each.
 Part = tuple[Codes, dict[str, FloatArray]]
+# Numbers of four bytes: what holds half as much memory is made in half the time.
+Places = NDArray[Any]
 # Two sums lie beside each other as one complex number: memory is reached once for both.
 Pairs = NDArray[np.complex128]
 PAIRED = (("n", "s"), ("w", "w2"), ("w4", "ws"))
@@ -90,6 +97,7 @@ def count_scores(
             attribute=attribute,
             name=classes.get(column),
             cut=_cut(decisions, column),
+            rows=decisions.row_count,
             share=1 / (len(attributes) * len(columns)),
         )
         for attribute in attributes
@@ -180,24 +188,31 @@ class _Counter:
     """Counts of one column by (line, place), places in the order of scores.
 
     `middle` and `sums` are arrays by line and cell, the latter of all places where lines are few;
-    `held` are rows that have none.
+    `held` are rows that have none, and `packed` rows where none has: `rows` is how many come.
     """
 
     def __init__(
-        self, *, attribute: Attribute, name: str | None, cut: float | None, share: float
+        self, *, attribute: Attribute, name: str | None, cut: float | None, rows: int, share: float
     ) -> None:
-        self.attribute, self.name, self.cut = attribute, name, cut
+        self.attribute, self.name, self.cut, self.rows = attribute, name, cut, rows
         self.most_held = int(MOST_HELD * share)
         self.most_middle = int(MOST_MIDDLE * share) // BAND
+        self.most_packed = int(MOST_PACKED * share)
         self.cut_cell = -2 if cut is None else int(unit_cells(np.array([cut]))[0])
         self.known = KeyLines()
         self.middle: list[Pairs] = []
         self.sums: list[Pairs] = []
+        self.packed: PackedRows | None = None
         self.held: list[_Held] = []
         self.parts: list[Part] = []
 
     def add(self, rows: _Held, outer: Codes) -> None:
         """Count a batch of rows, whose places are their cells; `outer` are not in the middle."""
+        packed = self._packing(rows)
+        if packed is not None:
+            placed = self._placed(rows)
+            packed.add(placed.line, placed.place, placed.score, outer=self._apart(rows, outer))
+            return
         pairs = 1 if rows.weight is None else len(PAIRED)
         if len(self.known) > max(self.most_middle // pairs, FEW_LINES):
             self._spill(np.arange(len(self.known)))
@@ -218,6 +233,21 @@ class _Counter:
         if apart.size:
             self._count_apart(self._placed(rows.take(apart)), pairs)
 
+    def _packing(self, rows: _Held) -> PackedRows | None:
+        """What packs rows, if anything does: the lines of the first batch say what is less."""
+        if len(self.known) > MOST_LINES:
+            return None
+        sparse = len(self.known) * BAND >= self.rows and self.rows <= self.most_packed
+        if self.packed is None and sparse and rows.weight is None and self._holds_nothing():
+            low, high = cell_limits(np.minimum(self._cells_of_places(), CELLS - 1))
+            low[UNSCORED] = 0.0
+            self.packed = PackedRows(rows=self.rows, low=low, width=high - low)
+        return self.packed
+
+    def _holds_nothing(self) -> bool:
+        """Whether nothing has been counted or held besides what is packed."""
+        return not (self.middle or self.sums or self.held or self.parts)
+
     def _apart(self, rows: _Held, outer: Codes) -> Codes:
         """The rows that the arrays of the middle do not count."""
         apart = np.zeros(rows.place.size, dtype=bool)
@@ -234,7 +264,10 @@ class _Counter:
         place = rows.place.copy()
         if self.cut is not None:
             near = np.flatnonzero(place == self.cut_cell)
-            place[place > self.cut_cell] += 2
+            higher = place > self.cut_cell
+            # Added to all rows: quicker than to look for those it concerns.
+            place += higher
+            place += higher
             place[near[rows.score[near] == self.cut]] += 1
             place[near[rows.score[near] > self.cut]] += 2
         place[rows.place < 0] = UNSCORED
@@ -276,7 +309,12 @@ class _Counter:
         return self.known.numbered([*parts, truth], sizes)
 
     def _spill(self, order: Codes) -> None:
-        """Make parts of what the arrays hold, lines numbered in this order, and forget them."""
+        """Make parts of what is counted or packed, lines numbered in this order, and forget it."""
+        if self.packed is not None:
+            found = self.packed.added_up(order)
+            line = np.repeat(np.arange(len(order)) * ROOM, found.sizes)
+            self.parts.append((line + found.place, {"n": found.n, "s": found.s}))
+            self.packed = None
         if self.middle:
             used = [array[: len(self.known) * BAND] for array in self.middle]
             used[0][::BAND] = 0.0
@@ -310,19 +348,17 @@ class _Counter:
         """The counts as a tally with the keys of `score_question`, in the order of its labels."""
         lines = decisions.name_groups(self._line_keys(coders), self.attribute)
         order = np.lexsort([lines.codes[name] for name in reversed(lines.labels)])
-        key, sums = self._entries(order)
-        first = np.searchsorted(key, np.arange(len(order) + 1) * ROOM)
-        counts = np.diff(first)
-        place = key - np.repeat(np.arange(len(order)) * ROOM, counts)
+        counts, place, sums = self._entries(order)
         labels, moved = self._cells(place)
-        return Tally(
-            labels={**lines.labels, CELL: labels},
-            codes={
-                **{name: np.repeat(each[order], counts) for name, each in lines.codes.items()},
-                CELL: moved[place],
-            },
-            sums=sums,
-        )
+        # Where cells were, there are their labels: fresh memory costs more than reading it.
+        for start in range(0, place.size, BATCH):
+            some = place[start : start + BATCH]
+            some[:] = moved[some]
+        codes: dict[str, NDArray[Any]] = {
+            name: np.repeat(each[order].astype(np.int32), counts)
+            for name, each in lines.codes.items()
+        }
+        return Tally(labels={**lines.labels, CELL: labels}, codes={**codes, CELL: place}, sums=sums)
 
     def _line_keys(self, coders: Mapping[str, Coder]) -> Tally:
         """The keys of every line."""
@@ -339,8 +375,21 @@ class _Counter:
             labels["y"], codes["y"] = ("0", "1"), lines[:, -1]
         return Tally(labels=labels, codes=codes, sums={"n": np.zeros(len(lines))})
 
-    def _entries(self, order: Codes) -> Part:
-        """All that was counted, lines numbered in this order."""
+    def _entries(self, order: Codes) -> tuple[Codes, Places, dict[str, FloatArray]]:
+        """All that was counted, lines in this order: their sizes, places in order and sums."""
+        if self.packed is not None and self._holds_nothing():
+            found = self.packed.added_up(order)
+            return found.sizes, found.place, {"n": found.n, "s": found.s}
+        key, sums = self._in_line(order)
+        sizes = np.diff(np.searchsorted(key, np.arange(len(order) + 1) * ROOM))
+        place = np.empty(key.size, dtype=np.int32)
+        np.subtract(
+            key, np.repeat(np.arange(len(order)) * ROOM, sizes), out=place, casting="unsafe"
+        )
+        return sizes, place, sums
+
+    def _in_line(self, order: Codes) -> Part:
+        """The same as one part."""
         rank = np.empty(len(order), dtype=np.int64)
         rank[order] = np.arange(len(order))
 
@@ -357,17 +406,24 @@ class _Counter:
             return self.parts[0]
         return _joined(self.parts)
 
-    def _cells(self, place: Codes) -> tuple[tuple[str, ...], Codes]:
+    def _cells_of_places(self) -> Codes:
+        """The cell behind every place."""
+        cells = np.arange(ROOM)
+        if self.cut is not None:
+            cells[self.cut_cell + 1 :] -= 1
+            cells[self.cut_cell + 2 :] -= 1
+        return cells
+
+    def _cells(self, place: Places) -> tuple[tuple[str, ...], Codes]:
         """Labels of the cells that occur, and for every place the number of its label."""
-        number = np.arange(ROOM) * SIDES
-        if self.cut is None:
-            number += UNCUT
-        else:
+        number = self._cells_of_places() * SIDES
+        number += UNCUT if self.cut is None else BELOW
+        if self.cut is not None:
             own = self.cut_cell
-            number += BELOW
-            number[own + 1 :] = (np.arange(own + 1, ROOM) - 2) * SIDES + ABOVE
-            number[own + 1 : own + 3] = own * SIDES + np.array([AT, ABOVE])
-        there = np.bincount(place, minlength=ROOM) > 0
+            number[own + 1 :] += ABOVE - BELOW
+            number[own + 1] += AT - ABOVE
+        there = np.zeros(ROOM, dtype=bool)
+        there[place] = True
         there[UNSCORED] = False
         found = np.unique(number[there])
         moved = np.searchsorted(found, number)

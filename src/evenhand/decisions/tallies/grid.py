@@ -9,10 +9,11 @@ data: the counts of any two parts can be added. Whole-number scores are their ow
 A row's cell is written as 4·cell + side: below its threshold, at it, above it, or without one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import wraps
 from itertools import pairwise
+from typing import TypeVar
 
 import narwhals as nw
 import numpy as np
@@ -31,6 +32,10 @@ BELOW, AT, ABOVE, UNCUT = range(SIDES)
 CELL, VALUE = "cell", "value"
 # Entries that are placed at a time.
 BLOCK = 2**18
+# So many labels of cells are kept taken apart.
+MOST_KNOWN = 4
+Labels = tuple[str, ...]
+T = TypeVar("T")
 _FINE, _FINEST = 2.0**-7, 2.0**-14
 
 
@@ -264,8 +269,28 @@ def places_among(part: Tally, whole: Tally) -> Codes:
     return np.asarray(order[np.minimum(at, max(order.size - 1, 0))] if order.size else at)
 
 
-@lru_cache(maxsize=4)
-def cells_and_sides(labels: tuple[str, ...]) -> tuple[Codes, Codes]:
+def known_labels(say: Callable[[Labels], T]) -> Callable[[Labels], T]:
+    """What a function says of labels, kept for the last few of them: blocks share theirs.
+
+    The same labels are the same object, for what they are is long to compare.
+    """
+    known: list[tuple[Labels, T]] = []
+
+    @wraps(say)
+    def said(labels: Labels) -> T:
+        for held, before in known:
+            if held is labels:
+                return before
+        found = say(labels)
+        known.insert(0, (labels, found))
+        del known[MOST_KNOWN:]
+        return found
+
+    return said
+
+
+@known_labels
+def cells_and_sides(labels: Labels) -> tuple[Codes, Codes]:
     """What the labels of cells, or of whole-number scores, say; taken apart once for all blocks.
 
     Examples:
@@ -308,52 +333,3 @@ def in_line(parts: Sequence[Tally]) -> Tally:
         codes={key: np.concatenate([p.codes[key] for p in parts]) for key in first.codes},
         sums={name: np.concatenate([p.sums[name] for p in parts]) for name in first.sums},
     )
-
-
-def placed_below(
-    line: Codes, cell: Codes, truth: Codes, weight: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """The placement of each entry's rows, and by entry the pairs that meet in its cell.
-
-    A placement is how much of the other truth lies below in the same line, ties as half. Rows of
-    one cell count as ties; how they really lie moves the area by at most half the share of pairs
-    that meet in a cell.
-
-    Examples:
-        >>> zeros = np.zeros(3, dtype=np.int64)
-        >>> d, meet = placed_below(zeros, np.array([3, 3, 5]), np.array([0, 1, 1]),
-        ...                        np.array([4.0, 2, 2]))
-        >>> d.tolist(), meet.tolist()
-        ([1.0, 2.0, 4.0], [0.0, 8.0, 0.0])
-    """
-    lowest = int(cell.min(initial=0))
-    span = int(cell.max(initial=0)) - lowest + 1
-    line = line - int(line.min(initial=0))
-    key = line * span + (cell - lowest)
-    starts = np.arange(int(line.max(initial=-1)) + 1) * span
-    sides = [_sorted_side(key, weight, np.flatnonzero(truth == y)) for y in (0, 1)]
-    place, meet = np.zeros(key.size), np.zeros(key.size)
-    for y, (mine, theirs) in enumerate((sides, sides[::-1])):
-        rows, keys, _ = mine
-        _, others, total = theirs
-        left = np.searchsorted(others, keys, side="left")
-        if bool(np.all(others[1:] > others[:-1])):
-            right = left + (np.append(others, -1)[left] == keys)
-        else:
-            right = np.searchsorted(others, keys, side="right")
-        below, upto = total[left], total[right]
-        # A line starts from nothing: what the lines before it hold is taken off.
-        before = total[np.searchsorted(others, starts)]
-        place[rows] = (below + upto) / 2 - before[line[rows]]
-        if y:
-            meet[rows] = weight[rows] * (upto - below)
-    return place, meet
-
-
-def _sorted_side(key: Codes, weight: FloatArray, rows: Codes) -> tuple[Codes, Codes, FloatArray]:
-    """Entries of one truth in the order of their keys, these, and what lies before each."""
-    keys = key[rows]
-    if np.any(keys[1:] < keys[:-1]):
-        order = np.argsort(keys, kind="stable")
-        rows, keys = rows[order], keys[order]
-    return rows, keys, np.concatenate([[0.0], np.cumsum(weight[rows])])

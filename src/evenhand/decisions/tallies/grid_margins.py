@@ -5,8 +5,8 @@ is left out is far below the estimate's own error; the threshold is an edge, and
 cell of their own.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import ceil, floor, prod
 from typing import Any
 
@@ -55,7 +55,7 @@ class Distances:
     group: Places
     stratum: Places
     cluster: Places | None
-    truth: Places
+    truth: NDArray[Any]
     x: FloatArray
     cut: FloatArray
     n: FloatArray
@@ -75,7 +75,7 @@ def grid_margins(
     tally = stored_scores(decisions, attribute, str(decisions.roles.score))
     parts = by_block(tally)
     found = _together(
-        [_distances(decisions.roles, part, positive, scores) for part in parts], tally
+        (_distances(decisions.roles, part, positive, scores) for part in parts), tally
     )
     x = found.x
     low, high = (float(x.min()), float(x.max())) if x.size else (0.0, 0.0)
@@ -127,34 +127,39 @@ def _distances(
     )
 
 
-def _together(parts: Sequence[Distances], tally: Tally) -> Distances:
+def _together(parts: Iterable[Distances], tally: Tally) -> Distances:
     """The entries of all parts of a tally; what is the same everywhere is not written out.
 
-    Where no entry was left out, the tally has the columns as they are.
+    Where no entry was left out, the tally has the columns as they are. The others are written where
+    they stay as each part comes: fresh memory costs more than what is done with it.
     """
-    if len(parts) == 1:
-        return parts[0]
-    size = sum(part.x.size for part in parts)
-
+    x, truth, used = np.empty(len(tally)), np.empty(len(tally), dtype=np.int8), 0
+    found = []
+    for part in parts:
+        here = slice(used, used + part.x.size)
+        x[here], truth[here], used = part.x, part.truth, here.stop
+        found.append(replace(part, x=x[here], truth=truth[here]))
+    if len(found) == 1:
+        return found[0]
+    weighted = found[0].weighted
     held = {**tally.codes, "n": tally.sums["n"]}
-    held |= {"weight": tally.sums["w"], "squares": tally.sums["w2"]} if parts[0].weighted else {}
-    own = {"group", "stratum", "cluster", "n", "weight", "squares"} & set(held)
+    held |= {"weight": tally.sums["w"], "squares": tally.sums["w2"]} if weighted else {}
 
     def joined(name: str) -> NDArray[Any]:
-        if size == len(tally) and name in own:
+        if used == len(tally) and name in held:
             return held[name]
-        columns = [getattr(part, name) for part in parts]
+        columns = [getattr(part, name) for part in found]
         if all(column.strides == (0,) for column in columns):
-            return np.broadcast_to(columns[0][:1].copy(), size)
+            return np.broadcast_to(columns[0][:1].copy(), used)
         return np.concatenate(columns)
 
-    n, weighted = joined("n"), parts[0].weighted
+    n = joined("n")
     return Distances(
         group=joined("group"),
         stratum=joined("stratum"),
-        cluster=None if parts[0].cluster is None else joined("cluster"),
-        truth=joined("truth"),
-        x=joined("x"),
+        cluster=None if found[0].cluster is None else joined("cluster"),
+        truth=truth[:used],
+        x=x[:used],
         cut=joined("cut"),
         n=n,
         weight=joined("weight") if weighted else n,
@@ -187,10 +192,13 @@ def _binned(
     for part in blocks(found.group):
         x, group = found.x[part], found.group[part]
         scaled = (x - origin) / width
-        number = np.where(x < origin, np.floor(scaled), np.ceil(scaled))
+        # Away from the threshold on either side.
+        number = np.copysign(np.ceil(np.abs(scaled)), scaled)
         column = np.clip(number, first, last).astype(np.int64) - first
-        place = (group, found.stratum[part] + 1, column, found.truth[part])
-        flat = np.ravel_multi_index(place, shape)
+        flat = group.astype(np.int64)
+        for place, size in zip((found.stratum[part] + 1, column, found.truth[part]), shape[1:]):
+            flat *= size
+            flat += place
         start = int(flat.min(initial=0))
         flat -= start
         for name, each in columns.items():
@@ -201,8 +209,9 @@ def _binned(
     values = {}
     for name, each in sums.items():
         total = np.moveaxis(each.reshape(shape), 1, 0)
-        # What has no stratum is counted where the whole table belongs, and all others with it.
-        total[0] = total.sum(axis=0)
+        if len(strata) > 1:
+            # What has no stratum is counted where the whole table belongs, and all others with it.
+            total[0] = total.sum(axis=0)
         yes = "y" if name == "n" else f"{name}_y"
         values[name], values[yes] = total[..., 0] + total[..., 1], total[..., 1]
     numbers = np.arange(first, last + 1)

@@ -27,11 +27,12 @@ from evenhand.decisions.tallies.grid import (
     grid_cell,
     gridded,
     in_line,
-    placed_below,
+    known_labels,
     places_among,
     sided,
 )
 from evenhand.decisions.tallies.held import HeldScores, hold_scores
+from evenhand.decisions.tallies.placed import placed_below, placed_sides
 from evenhand.decisions.tallies.sets import table_name
 from evenhand.decisions.tally import Codes, Tally
 from evenhand.decisions.wide import MOST_HELD
@@ -390,22 +391,53 @@ def _grid_placements(
     within: bool,
     whole: "PlacedGrid | None" = None,
 ) -> Tally:
-    sums = entries.tally.sums
-    weighted = "w" in sums
-    weight = sums["w" if weighted else "n"]
-    if whole is None:
+    tally = entries.tally
+    weight = tally.sums["w" if "w" in tally.sums else "n"]
+    if whole is not None:
+        d = whole.d[places_among(tally, whole.entries)]
+        return _by_truth(tally, truth, _placed_sums(tally.sums, d, np.zeros(d.size)), within)
+    if "cluster" in tally.labels:
         d, meets = placed_below(line, entries.cell, truth, weight)
-    else:
-        d, meets = whole.d[places_among(entries.tally, whole.entries)], np.zeros(truth.size)
-    found = {"n": sums["n"], "meets": meets}
-    if weighted:
-        w, w2 = sums["w"], sums["w2"]
-        found |= {"w": w, "w2": w2, "w4": sums["w4"], "wd": w * d, "wd2": w * d * d}
-        found |= {"w2d": w2 * d, "w2d2": w2 * d * d}
-    else:
-        placed = weight * d
-        found |= {"d": placed, "d2": placed * d}
-    return _by_truth(entries.tally, truth, found, within)
+        return _by_truth(tally, truth, _placed_sums(tally.sums, d, meets), within)
+    keys = ["group", *(["stratum"] if within else [])]
+    parts = []
+    for y, side in enumerate(placed_sides(line, entries.cell, truth, weight)):
+        sums = {name: each[side.rows] for name, each in tally.sums.items() if name in _ROWS}
+        found = _placed_sums(sums, side.placement, side.weight * side.level * y)
+        own = line[side.rows]
+        first = np.flatnonzero(np.append(True, own[1:] != own[:-1])[: own.size])
+        parts.append(
+            Tally(
+                labels={**{key: tally.labels[key] for key in keys}, "y": ("0", "1")},
+                codes={
+                    **{key: tally.codes[key][side.rows[first]] for key in keys},
+                    "y": np.full(first.size, y),
+                },
+                sums={
+                    name: np.add.reduceat(each, first) if first.size else each
+                    for name, each in found.items()
+                },
+            )
+        )
+    return in_line(parts).compact()
+
+
+# Sums of rows and of powers of their weights, which placements multiply.
+_ROWS = ("n", "w", "w2", "w4")
+
+
+def _placed_sums(
+    sums: Mapping[str, FloatArray], d: FloatArray, meets: FloatArray
+) -> dict[str, FloatArray]:
+    """What is summed up of entries with these sums and placements."""
+    n = sums["n"]
+    if "w" not in sums:
+        placed = n * d
+        return {"n": n, "meets": meets, "d": placed, "d2": placed * d}
+    w, w2 = sums["w"], sums["w2"]
+    wd, w2d = w * d, w2 * d
+    found = {"n": n, "meets": meets, "w": w, "w2": w2, "w4": sums["w4"], "wd": wd, "wd2": wd * d}
+    return found | {"w2d": w2d, "w2d2": w2d * d}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -458,7 +490,7 @@ def as_gridded(part: Tally, whole: Tally) -> Tally:
 def _grid_bins(entries: ScoreEntries, truth: Codes, _: Codes, within: bool) -> Tally:
     sums = entries.tally.sums
     # A mean of equal scores at an edge is rounded to either side, as the engine adds them up.
-    scaled = np.clip(np.floor(entries.score * BINS + 1e-9), 0, BINS - 1).astype(np.int64)
+    scaled = np.clip((entries.score * BINS + 1e-9).astype(np.int64), 0, BINS - 1)
     found = {"n": sums["n"], "astray": sums["n"] * _straddles(entries), "s": sums["s"]}
     if "w" in sums:
         found |= {"w": sums["w"], "w2": sums["w2"], "s": sums["ws"]}
@@ -467,12 +499,16 @@ def _grid_bins(entries: ScoreEntries, truth: Codes, _: Codes, within: bool) -> T
 
 def _straddles(entries: ScoreEntries) -> NDArray[np.bool_]:
     """Which entries' cells an edge of a tenth cuts through; a cell is looked at once."""
-    if entries.exact or not entries.cell.size:
+    if entries.exact:
         return np.zeros(entries.cell.size, dtype=bool)
-    first = int(entries.cell.min())
-    low, high = cell_limits(np.arange(first, int(entries.cell.max()) + 1))
-    cut = np.floor(low * TENTHS) < np.ceil(high * TENTHS) - 1
-    return np.asarray(cut[entries.cell - first])
+    return np.asarray(_straddled(entries.tally.labels[CELL])[entries.tally.codes[CELL]])
+
+
+@known_labels
+def _straddled(labels: tuple[str, ...]) -> NDArray[np.bool_]:
+    """The same of labels of cells."""
+    low, high = cell_limits(cells_and_sides(labels)[0])
+    return np.asarray(np.floor(low * TENTHS) < np.ceil(high * TENTHS) - 1)
 
 
 def _scored_entries(
@@ -494,7 +530,8 @@ def _scored_entries(
     codes = entries.tally.codes
     line = codes["group"]
     if within:
-        line = line * len(tally.labels["stratum"]) + codes["stratum"]
+        # Numbers of eight bytes, whatever those of the codes are: products cannot overflow.
+        line = line.astype(np.int64) * len(tally.labels["stratum"]) + codes["stratum"]
     return entries, truth if use.all() else truth[use], line
 
 

@@ -111,9 +111,10 @@ class ScoreCells:
     def on_grid(self, name: str, error: FloatArray) -> Column:
         """The method of each number from the grid, with how far it may lie from the scores'."""
         known = self.method(name)
-        told = [f"{known}; from a grid of scores, at most {_rounded_up(e)} off" for e in error.flat]
-        plain = [told[i] if e > 0 else known for i, e in enumerate(error.flat)]
-        return words(plain).reshape(error.shape)
+        bounds, which = np.unique(_rounded_up(error), return_inverse=True)
+        off = [f"{known}; from a grid of scores, at most {bound:.1e} off" for bound in bounds]
+        told = words([one if bound > 0 else known for one, bound in zip(off, bounds)])
+        return told[which].reshape(error.shape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +186,12 @@ def named(products: Mapping[str, FloatArray], prefix: str) -> dict[str, FloatArr
     return {k.removeprefix(prefix): v for k, v in products.items() if k.startswith(prefix)}
 
 
-def _rounded_up(error: float) -> str:
-    """A bound in two digits, never below itself."""
-    step = 10.0 ** (np.floor(np.log10(error)) - 1) if error > 0 else 1.0
-    return f"{np.ceil(error / step) * step:.1e}"
+def _rounded_up(error: FloatArray) -> FloatArray:
+    """Bounds in two digits, never below themselves; 0 where there is nothing to bound."""
+    found = np.zeros(error.shape)
+    there = error > 0
+    places, which = np.unique(np.floor(np.log10(error[there])), return_inverse=True)
+    # Powers of plain numbers: those of arrays may be off by a digit, and a bound by a step.
+    step = np.array([10.0 ** (place - 1) for place in places.tolist()])[which]
+    found[there] = np.ceil(error[there] / step) * step
+    return found

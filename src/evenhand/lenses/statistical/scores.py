@@ -47,8 +47,9 @@ class Calibration:
     @classmethod
     def of(cls, cells: ScoreCells) -> "Calibration":
         """What the bins of scores say, by (stratum, group)."""
-        rows, mass = cells.dense([], "n"), cells.weight(["bin"])
-        yes = cells.weight(["y", "bin"])[:, :, 1]
+        rows, weight = cells.dense([], "n"), cells.weight(["y", "bin"])
+        yes = weight[:, :, 1]
+        mass = weight[:, :, 0] + yes
         with np.errstate(all="ignore"):
             mean = cells.dense(["bin"], "s") / mass
             # As many as there are rows, so that small weights do not look like no data.

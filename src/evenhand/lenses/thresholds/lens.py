@@ -50,7 +50,7 @@ MULTIPLES = (0.4, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8)
 # Draws of a first look at whether prevalence falls, and the p up to which a closer one is taken. Of
 # many groups nearly all are done with after a short look, and those left after a longer one.
 LOOKS = ((199, 0.05),)
-MANY_GROUPS, LONG_LOOKS = 100, ((39, 0.2), (199, 0.05), (1_999, 0.01), (9_999, 0.002))
+MANY_GROUPS, LONG_LOOKS = 100, ((39, 0.1), (199, 0.02), (1_999, 0.004), (9_999, 0.0008))
 
 
 def needs(roles: Roles) -> list[Need]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -61,7 +62,7 @@ MOST_LEFT_OUT = 200_000
 DEGREES = {"linear_clusters": 1, "quadratic_clusters": 2}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Margin:
     """The implied thresholds of every group within one stratum (None: the whole table).
 
@@ -105,11 +106,11 @@ class Margin:
         with np.errstate(invalid="ignore"):
             return np.where((centre > 0) & (centre < 1), centre, np.nan)
 
-    @property
+    @cached_property
     def undefined(self) -> list[str | None]:
         """Why a group has neither an implied threshold nor a set of them."""
         reasons = list(self.found.undefined)
-        counts, value = self.histogram.counts.sum(axis=2), self.value
+        counts, value = self.histogram.counts[..., 0] + self.histogram.counts[..., 1], self.value
         rows, occupied = counts.sum(axis=1), np.count_nonzero(counts, axis=1)
         for g in range(len(self.groups)):
             if rows[g] == 0:
@@ -315,7 +316,7 @@ def _discrete(
     strata: Sequence[int],
 ) -> dict[int, ScoreHistogram]:
     """The exact values of cells whose scores are few."""
-    counts = histogram.counts.sum(axis=2)
+    counts = histogram.counts[..., 0] + histogram.counts[..., 1]
     occupied, rows = (counts > 0).sum(axis=1), counts.sum(axis=1)
     maybe = (occupied >= 2) & (occupied <= MOST_DISCRETE_VALUES)
     maybe &= rows >= ROWS_PER_VALUE * occupied

@@ -351,13 +351,16 @@ def compare_sets(
 ) -> dict[int, dict[str, tuple[CostSet, CostSet]]]:
     """Comparisons in which a side is a set, by their place: ratio and gap, with family limits."""
     assert scope.place is not None
+    discrete = set(margin.discrete)
+    if not discrete:
+        return {}
     level = _level_of(bonferroni(scope.level_within(margin.stratum), members=2 * len(index)))
     both = [margin.sets(level=scope.level), margin.sets(level=level)]
     compared = {}
     for i, g in enumerate(index):
-        sides = [(held.take(g), held.take(scope.place)) for held in both]
-        if not {g, scope.place} & set(margin.discrete):
+        if not {g, scope.place} & discrete:
             continue
+        sides = [(held.take(g), held.take(scope.place)) for held in both]
         if all(side.identified for side in sides[0]):
             ratios = [set_ratio(*pair) for pair in sides]
             gaps = [set_gap(*(side.implied() for side in pair)) for pair in sides]

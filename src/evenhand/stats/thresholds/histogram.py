@@ -23,6 +23,8 @@ BANDWIDTH_CONSTANT = (TRICUBE_ROUGHNESS / TRICUBE_SECOND_MOMENT**2) ** 0.2
 
 # Cells that are summed up at a time.
 BLOCK = 2**16
+# Least eigenvalue of polynomials' mean products from which on sums give their fit.
+_SUREST = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,10 +139,11 @@ class ScoreHistogram:
         """Sums of the local fit at this bandwidth, one number or one per group."""
         h = np.broadcast_to(np.asarray(bandwidth, dtype=float), self.thresholds.shape)
         h = np.where(np.isnan(h), 1.0, h)
+        near = self._near(float(h.max(initial=0.0)))
         step = max(1, BLOCK // max(self.counts.shape[1], 1))
         # A few groups at a time, whose arrays stay near.
         parts = [
-            self._block_moments(slice(first, first + step), h[first : first + step])
+            self._block_moments(slice(first, first + step), h[first : first + step], near)
             for first in range(0, max(self.groups, 1), step)
         ]
         if len(parts) == 1:
@@ -150,15 +153,28 @@ class ScoreHistogram:
             **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
         )
 
-    def _block_moments(self, groups: slice, h: FloatArray) -> LocalMoments:
-        distance = (self.positions[groups] - self.thresholds[groups, None]) / h[:, None]
-        counts = self.counts[groups]
+    def _near(self, widest: float) -> slice:
+        """Which cells lie within a distance of the thresholds, where all groups share both."""
+        shared = self.positions.strides[0] == 0 and self.thresholds.strides == (0,)
+        if (
+            not shared
+            or not self.groups
+            or not np.all(self.positions[0, 1:] >= self.positions[0, :-1])
+        ):
+            return slice(None)
+        ends = self.thresholds[0] - widest, self.thresholds[0] + widest
+        first, last = np.searchsorted(self.positions[0], ends)
+        return slice(max(int(first) - 1, 0), int(last) + 1)
+
+    def _block_moments(self, groups: slice, h: FloatArray, near: slice) -> LocalMoments:
+        distance = (self.positions[groups, near] - self.thresholds[groups, None]) / h[:, None]
+        counts = self.counts[groups, near]
         rows = counts[..., 0] + counts[..., 1]
         at = np.nonzero((np.abs(distance) < 1) & (rows > 0))
 
         def both(of: FloatArray) -> tuple[FloatArray, FloatArray]:
             """All rows of the cells, and those with a positive truth."""
-            no, yes = of[groups, :, 0][at], of[groups, :, 1][at]
+            no, yes = of[groups, near, 0][at], of[groups, near, 1][at]
             return no + yes, yes
 
         n, yes = both(self.counts)
@@ -257,12 +273,61 @@ def rule_of_thumb_bandwidth(histogram: ScoreHistogram, *, central: float = 0.9) 
         >>> bool(0.1 < rule_of_thumb_bandwidth(found)[0] < 0.6)
         True
     """
-    return np.array(
-        [
-            _rule_of_thumb(histogram.positions[g], histogram.counts[g], central)
-            for g in range(histogram.groups)
-        ]
-    )
+    step = max(1, BLOCK // 4 // max(histogram.counts.shape[1], 1))
+    found = np.empty(histogram.groups)
+    # A few groups at a time, whose arrays stay near.
+    for first in range(0, histogram.groups, step):
+        some = slice(first, first + step)
+        positions, counts = histogram.positions[some], histogram.counts[some]
+        found[some] = _rules_of_thumb(positions, counts, central)
+        for g in np.flatnonzero(np.isnan(found[some])).tolist():
+            found[first + g] = _rule_of_thumb(positions[g], counts[g], central)
+    return found
+
+
+def _rules_of_thumb(positions: FloatArray, counts: FloatArray, central: float) -> FloatArray:
+    """The rule for groups whose quartics follow from sums of Legendre's polynomials.
+
+    NaN for those with too few scores, or where these lie so that sums would lose digits.
+    """
+    yes = counts[..., 1]
+    n = counts[..., 0] + yes
+    used, rows = n > 0, n.sum(axis=1)
+    first = used.argmax(axis=1)
+    last = n.shape[1] - 1 - used[:, ::-1].argmax(axis=1)
+    at = np.arange(len(n))
+    low, high = positions[at, first], positions[at, last]
+    with np.errstate(all="ignore"):
+        span, scale = high - low, (high - low) / 2
+        x = (positions - (low / 2 + high / 2)[:, None]) / scale[:, None]
+        x = np.where(used, x, 0.0)
+        square = x * x
+        cubic, quartic = (5 * square - 3) / 2, ((35 * square - 30) * square + 3) / 8
+        basis = np.stack([np.ones_like(x), x, (3 * square - 1) / 2, x * cubic, quartic], axis=1)
+        gram = np.einsum("gic,gjc->gij", basis * n[:, None], basis)
+        unit = np.where(np.isfinite(gram), gram, 0.0) / np.maximum(rows, 1.0)[:, None, None]
+        sure = (np.linalg.eigvalsh(unit)[:, 0] > _SUREST) & (np.count_nonzero(used, axis=1) > 5)
+        inverse = np.linalg.inv(np.where(sure[:, None, None], unit, np.eye(5)))
+        fit, fitted = np.zeros((len(n), 5)), np.zeros_like(x)
+        for _ in range(2):
+            # What the first fit leaves over is fitted again, for the digits that sums lost.
+            left = np.einsum("gic,gc->gi", basis, yes - n * fitted) / rows[:, None]
+            fit = fit + np.einsum("gij,gj->gi", inverse, left)
+            fitted = np.einsum("gi,gic->gc", fit, basis)
+        rest = yes.sum(axis=1) - 2 * (fitted * yes).sum(axis=1) + (n * fitted**2).sum(axis=1)
+        bend = 3 * fit[:, 2, None] + 15 * fit[:, 3, None] * x
+        bend += fit[:, 4, None] * (105 * square - 15) / 2
+        share = np.cumsum(n, axis=1) / rows[:, None]
+        ends = (1 - central) / 2, (1 + central) / 2 - 1e-12
+        start, stop = (np.count_nonzero(share < end, axis=1) for end in ends)
+        inner = (share >= ends[0]) & (np.arange(n.shape[1]) <= stop[:, None])
+        curvature = (n * bend**2 * inner).sum(axis=1)
+        length = x[at, np.minimum(stop, n.shape[1] - 1)] - x[at, start]
+        spare = rows - 5
+        best = BANDWIDTH_CONSTANT * (rest / spare * length / curvature) ** 0.2
+        flat = (spare <= 0) | (rest <= 0) | (curvature <= 0) | (length <= 0)
+        found = np.where(flat, span, np.minimum(best * scale, span))
+    return np.where(sure, found, np.nan)
 
 
 def _rule_of_thumb(positions: FloatArray, counts: FloatArray, central: float) -> float:
