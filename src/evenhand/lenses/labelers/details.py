@@ -10,7 +10,7 @@ from evenhand.lenses.labelers.people import LabelerSpans, Span
 from evenhand.lenses.labelers.sample import Sample
 from evenhand.lenses.scope import HIDDEN_UNDER, Scope
 from evenhand.speech import agree
-from evenhand.stats.estimate import FloatArray, contrast, number
+from evenhand.stats.estimate import FloatArray, contrast, number, numbers
 from evenhand.stats.labelers.pooled import FEWEST_EFFECTIVE_DRAWS
 from evenhand.stats.labelers.posterior import (
     FEWEST_LABELERS,
@@ -82,7 +82,7 @@ def forest_details(sample: Sample, spans: LabelerSpans) -> dict[str, Any]:
     forest: dict[str, Any] = {
         "labelers": list(sample.labelers),
         "groups": list(sample.groups),
-        "labels": [[number(v) for v in row] for row in labels],
+        "labels": numbers(labels),
     }
     for quantity in BOTH:
         forest[quantity] = _table(spans.groups[quantity], labels)
@@ -107,7 +107,9 @@ def pooled_contrasts(
     sample: Sample, pooled: PooledSignal, *, reference: int
 ) -> list[dict[str, Any]]:
     """The average labeler's group − reference, with and without the variance of items."""
-    tables = []
+    tables: list[dict[str, Any]] = []
+    reliability = {quantity: pooled.reliability(quantity, "own") for quantity in BOTH}
+    own = pooled.labelers("criterion", "own").mean
     for g, name in enumerate(sample.groups):
         if g == reference:
             continue
@@ -119,27 +121,24 @@ def pooled_contrasts(
             one[f"{quantity}_gap"] = _summary(found, float(found.mean)) | {
                 "sd": number(float(found.sd)),
                 "sd_without_items": number(float(alone.std())),
-                "reliability": number(
-                    pooled.contrast_reliability(quantity, group=g, reference=reference)
-                ),
+                "reliability": number(reliability[quantity][len(tables)]),
             }
         for quantity in COSTS:
             found = pooled.contrast(quantity, group=g, reference=reference)
             one[f"{quantity}_gap"] = _summary(found, float(found.median))
         lean = pooled.share_leaning("criterion", group=g, reference=reference)
         one["share_leaning"] = _summary(lean, float(lean.median))
-        one["few"] = carriers(sample, pooled, group=g, reference=reference)
+        one["few"] = carriers(sample, own[:, len(tables)], group=g, reference=reference)
         tables.append(one)
     return tables
 
 
-def carriers(sample: Sample, pooled: PooledSignal, *, group: int, reference: int) -> int | None:
+def carriers(sample: Sample, own: FloatArray, *, group: int, reference: int) -> int | None:
     """The fewest labelers without whom the pooled difference in criterion would be halved.
 
-    Counted from pooled values: raw ones always have some extreme labelers by chance alone. None
-    where no number short of all would do.
+    `own` are the means of each labeler's own difference, counted from pooled values: raw ones
+    always have some extreme labelers by chance alone. None where no number short of all would do.
     """
-    own = pooled.labeler_contrast("criterion", group=group, reference=reference).mean
     labels = sample.counts.sum(axis=2)
     weight = np.minimum(labels[:, group], labels[:, reference])
     if not weight.sum() > 0:
@@ -303,13 +302,7 @@ def time_details(scope: Scope, tally: Tally) -> tuple[list[dict[str, Any]], list
 def _table(span: Span, labels: FloatArray) -> dict[str, Any]:
     hidden = labels < HIDDEN_UNDER
     names = ("value", "low", "high", "family_low", "family_high")
-    return {
-        name: [
-            [None if h else number(v) for v, h in zip(row, hide)]
-            for row, hide in zip(getattr(span, name), hidden)
-        ]
-        for name in names
-    }
+    return {name: numbers(np.where(hidden, np.nan, getattr(span, name))) for name in names}
 
 
 def _summary(found: Posterior, value: float) -> dict[str, float | None]:

@@ -14,10 +14,10 @@ from evenhand.lenses.labelers.sample import Sample
 from evenhand.lenses.rows import Column, Rows, choose, words
 from evenhand.lenses.scope import Scope
 from evenhand.stats.estimate import FloatArray
-from evenhand.stats.families import bonferroni, max_t_quantile
+from evenhand.stats.families import bonferroni
 from evenhand.stats.labelers.contrasts import against_rest
+from evenhand.stats.labelers.marginals import Kind
 from evenhand.stats.labelers.parts import part_values
-from evenhand.stats.labelers.pooled import RESAMPLED
 from evenhand.stats.labelers.posterior import (
     OWN_WIDER,
     ItemCounts,
@@ -30,8 +30,6 @@ from evenhand.stats.labelers.signal import signal_detection
 
 NOBODY = "no items of this group judged"
 FROM_POOL = "from the pool: no positives or no negatives judged"
-# So many numbers in one array of draws at most; more labelers get fewer draws, never under 512.
-MOST_DRAWN, FEWEST_DRAWS = 20_000_000, 512
 QUANTITIES: tuple[PooledQuantity, ...] = ("separation", "criterion", "log_cost_ratio")
 AVERAGED: tuple[PooledQuantity, ...] = ("criterion", "separation")
 SHARED = "criterion_gap_shared"
@@ -52,15 +50,6 @@ class Span:
         names = ("value", "low", "high", "family_low", "family_high")
         return {name: scale(getattr(self, name)) for name in names}
 
-    def wider(self, factor: float) -> "Span":
-        """The same values with limits so much further away."""
-        value = self.value
-        names = ("low", "high", "family_low", "family_high")
-        return Span(
-            value=value,
-            **{name: value + factor * (getattr(self, name) - value) for name in names},
-        )
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelerSpans:
@@ -77,20 +66,20 @@ class LabelerSpans:
     pooled: PooledSignal | None
 
 
-def pool(sample: Sample, *, level: float, seed: int) -> PooledSignal:
+def pool(sample: Sample, *, reference: int | None, level: float, seed: int) -> PooledSignal:
     """The pooled model of a sample, with the variance of items where they are named."""
     items = None
     if sample.items is not None:
         found = sample.items
         items = ItemCounts(yes=found.yes, n=found.labels, group=found.group, truth=found.truth)
-    size = sample.counts.shape[0] * 2 * len(sample.groups)
-    draws = int(np.clip(MOST_DRAWN // max(size, 1), FEWEST_DRAWS, RESAMPLED))
+    able = np.where(_unable(sample), 0.0, sample.labels)
     return pooled_signal(
         sample.counts,
         items=items,
         prevalence=sample.usable_prevalence(),
         prevalence_error=sample.prevalence_error,
-        draws=draws,
+        share=able / max(able.sum(), 1.0),
+        reference=reference or 0,
         level=level,
         seed=seed,
     )
@@ -100,27 +89,19 @@ def labeler_spans(scope: Scope, sample: Sample) -> LabelerSpans:
     """Every labeler's separation, criterion and log cost ratio: pooled from five labelers on."""
     if not sample.poolable:
         return _unpooled(scope, sample)
-    pooled = pool(sample, level=scope.level, seed=scope.seed)
-    able = np.where(_unable(sample), 0.0, sample.labels)
-    share = able / max(able.sum(), 1.0)
+    pooled = pool(sample, reference=scope.place, level=scope.level, seed=scope.seed)
     groups: dict[str, Span] = {}
     whole: dict[str, Span] = {}
     rest: dict[str, Span] = {}
     own: dict[str, Span] = {}
-    reference = scope.place
-    others = [g for g in range(len(sample.groups)) if g != reference]
     for quantity in QUANTITIES:
-        draws = pooled.labeler_draws(quantity)
-        groups[quantity] = _posterior(draws, pooled, quantity)
-        whole[quantity] = _posterior(draws @ share, pooled, quantity)
+        groups[quantity] = _span(pooled, quantity, "groups")
+        whole[quantity] = _span(pooled, quantity, "whole")
         if quantity == "log_cost_ratio":
             continue
-        mean = draws.mean(axis=1, keepdims=True)
-        count = draws.shape[1]
-        rest[quantity] = _posterior((draws - mean) * count / (count - 1), pooled, quantity)
-        if reference is not None and others:
-            gap = draws[..., others] - draws[..., [reference]]
-            own[quantity] = _posterior(gap, pooled, quantity).wider(OWN_WIDER)
+        rest[quantity] = _span(pooled, quantity, "rest")
+        if scope.place is not None and len(sample.groups) > 1:
+            own[quantity] = _span(pooled, quantity, "own")
     return LabelerSpans(
         groups=groups,
         whole=whole,
@@ -245,21 +226,23 @@ def _average_draws(
     }
 
 
-def _posterior(draws: FloatArray, pooled: PooledSignal, quantity: str) -> Span:
+def _span(pooled: PooledSignal, quantity: PooledQuantity, kind: Kind) -> Span:
     """Posterior limits, and a band from the draws' largest deviation over all members."""
-    found = summarise(draws, weights=pooled.weights, level=pooled.level)
+    found = pooled.labelers(quantity, kind)
     # The cost ratio is skewed by small separations: its median speaks for it.
     value = found.median if quantity == "log_cost_ratio" else found.mean
-    with np.errstate(all="ignore"):
-        statistics = (draws - found.mean) / np.where(found.sd > 0, found.sd, np.nan)
-    q = max_t_quantile(statistics.reshape(len(draws), -1), level=pooled.level)
-    return Span(
-        value=value,
-        low=found.low,
-        high=found.high,
-        family_low=np.minimum(found.low, value - q * found.sd),
-        family_high=np.maximum(found.high, value + q * found.sd),
+    reach = pooled.critical(quantity, kind) * found.sd
+    if kind == "own":
+        reach = OWN_WIDER * reach
+    ends = (
+        value,
+        found.low,
+        found.high,
+        np.minimum(found.low, value - reach),
+        np.maximum(found.high, value + reach),
     )
+    names = ("value", "low", "high", "family_low", "family_high")
+    return Span(**{name: end[:, 0] if kind == "whole" else end for name, end in zip(names, ends)})
 
 
 def _unpooled(scope: Scope, sample: Sample) -> LabelerSpans:

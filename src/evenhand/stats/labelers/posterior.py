@@ -12,9 +12,13 @@ from scipy.special import logit, ndtri
 
 from evenhand.errors import DataError, UsageError
 from evenhand.stats.estimate import FloatArray
-from evenhand.stats.labelers.modes import CellCounts, cell_counts, to_z
-from evenhand.stats.labelers.pooled import RESAMPLED, hyper_posterior, joint_draws
-from evenhand.stats.labelers.quantiles import weighted_quantiles
+from evenhand.stats.families import max_t_quantile
+from evenhand.stats.labelers.cells import CellCounts, cell_counts
+from evenhand.stats.labelers.cumulants import Cumulants
+from evenhand.stats.labelers.draws import DRAWN, joint_draws, single
+from evenhand.stats.labelers.marginals import BOTH, Kind, Marginals, marginals
+from evenhand.stats.labelers.pairs import Pairs
+from evenhand.stats.labelers.pooled import hyper_posterior
 from evenhand.stats.labelers.signal import normal_density
 
 FEWEST_LABELERS = 5
@@ -39,7 +43,7 @@ class ItemCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Posterior:
-    """Mean, median, standard deviation and limits of draws, over their first axis."""
+    """Mean, median, standard deviation and limits of numbers."""
 
     mean: FloatArray
     median: FloatArray
@@ -48,13 +52,18 @@ class Posterior:
     high: FloatArray
     level: float
 
+    def wider(self, factor: float) -> "Posterior":
+        """The same with limits so much further from the mean."""
+        mean = self.mean
+        return replace(
+            self,
+            low=mean + factor * (self.low - mean),
+            high=mean + factor * (self.high - mean),
+        )
 
-def summarise(
-    draws: FloatArray, *, weights: FloatArray | None = None, level: float = 0.95
-) -> Posterior:
-    """Posterior summary of draws along the first axis, weighted where weights are given.
 
-    Weights without the draws' last axis hold for all of it.
+def summarise(draws: FloatArray, *, level: float = 0.95) -> Posterior:
+    """Posterior summary of draws along the first axis.
 
     Examples:
         >>> found = summarise(np.linspace(0, 1, 1001))
@@ -62,29 +71,11 @@ def summarise(
         (0.5, 0.025, 0.975)
     """
     tails = np.array([(1 - level) / 2, 0.5, (1 + level) / 2])
-    if weights is None:
-        low, median, high = np.quantile(draws, tails, axis=0)
-        return Posterior(
-            mean=draws.mean(axis=0),
-            median=median,
-            sd=draws.std(axis=0),
-            low=low,
-            high=high,
-            level=level,
-        )
-    # The draws of a number lie beside each other, where adding them up is quicker.
-    beside = np.ascontiguousarray(np.moveaxis(draws, 0, -1))
-    share = np.ascontiguousarray(np.moveaxis(weights / weights.sum(axis=0), 0, -1))
-    if weights.ndim < draws.ndim:
-        share = share[..., None, :]
-    mean = np.einsum("...s,...s->...", share, beside)
-    away = beside - mean[..., None]
-    variance = np.einsum("...s,...s,...s->...", share, away, away)
-    low, median, high = weighted_quantiles(beside, share, tails)
+    low, median, high = np.quantile(draws, tails, axis=0)
     return Posterior(
-        mean=mean,
+        mean=draws.mean(axis=0),
         median=median,
-        sd=np.sqrt(variance),
+        sd=draws.std(axis=0),
         low=low,
         high=high,
         level=level,
@@ -93,18 +84,24 @@ def summarise(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PooledSignal:
-    """Posterior draws of every labeler and of the population of labelers, per group.
+    """Posterior of every labeler and of the population of labelers, per group.
 
-    `beta` (draws, 2G) and `theta` (draws, labelers, 2G) hold t and d′ by turns and `shift` the
-    items' part, common to all labelers of a draw. `log_odds_against` draws logit(1−φ).
-    `from_pool` marks labelers without positives or negatives in a group.
+    `beta` (draws, 2G) holds t and d′ by turns and `shift` the items' part, common to all labelers
+    of a draw; `log_odds_against` draws logit(1−φ), of mean and variance `odds`. `labelers_drawn`
+    are t and d′, (2, draws, groups, labelers), of every `stride`th draw, without the items' part.
+    `own` numbers are each group's less those of group `reference`, and what is said over groups
+    weighs them by `share`. `from_pool` marks labelers without positives or negatives in a group.
     """
 
     beta: FloatArray
-    theta: FloatArray
-    weights: FloatArray
     shift: FloatArray
     log_odds_against: FloatArray
+    odds: tuple[FloatArray, FloatArray]
+    labelers_drawn: FloatArray
+    stride: int
+    marginals: Marginals
+    share: FloatArray
+    reference: int
     sds: FloatArray
     effective_draws: float
     item_variance: FloatArray
@@ -114,48 +111,12 @@ class PooledSignal:
 
     def population_draws(self, quantity: PooledQuantity) -> FloatArray:
         """Draws of a quantity for the population of labelers, (draws, groups)."""
-        return self._quantity(self.beta + self.shift, quantity)
-
-    def labeler_draws(self, quantity: PooledQuantity) -> FloatArray:
-        """Draws of a quantity for each labeler, (draws, labelers, groups); weight them."""
-        return self._quantity(self.theta + self.shift[:, None], quantity)
-
-    def _of_group(self, group: int) -> "PooledSignal":
-        """The same of one group alone: of many, a contrast of two need not draw all others."""
-        cells = slice(2 * group, 2 * group + 2)
-        return replace(
-            self,
-            beta=self.beta[:, cells],
-            theta=self.theta[..., cells],
-            shift=self.shift[:, cells],
-            log_odds_against=self.log_odds_against[:, group : group + 1],
-        )
-
-    def _quantity(self, theta: FloatArray, quantity: PooledQuantity) -> FloatArray:
-        if quantity == "criterion":
-            return theta[..., 0::2]
-        if quantity == "separation":
-            return theta[..., 1::2]
-        z = to_z(theta)
-        behaviour = (z[..., 1::2] ** 2 - z[..., 0::2] ** 2) / 2
-        if quantity == "behaviour":
-            return np.asarray(behaviour)
-        if quantity != "log_cost_ratio":
-            raise UsageError(
-                f"quantity={quantity!r} is unknown. Use criterion, separation, log_cost_ratio or "
-                "behaviour."
-            )
-        against = self.log_odds_against
-        return np.asarray(behaviour + (against[:, None] if theta.ndim == 3 else against))
+        theta = self.beta + self.shift
+        return _quantity(theta[:, 0::2], theta[:, 1::2], quantity, self.log_odds_against)
 
     def population(self, quantity: PooledQuantity) -> Posterior:
         """Summary for the population of labelers, one entry per group."""
         return summarise(self.population_draws(quantity), level=self.level)
-
-    def labelers(self, quantity: PooledQuantity) -> Posterior:
-        """Summary for each labeler and group."""
-        draws = self.labeler_draws(quantity)
-        return summarise(draws, weights=self.weights, level=self.level)
 
     def contrast(
         self, quantity: PooledQuantity, *, group: int = 0, reference: int = 1
@@ -164,17 +125,51 @@ class PooledSignal:
         draws = self.population_draws(quantity)
         return summarise(draws[:, group] - draws[:, reference], level=self.level)
 
-    def labeler_contrast(
-        self, quantity: PooledQuantity, *, group: int = 0, reference: int = 1
-    ) -> Posterior:
-        """Each labeler's group − reference, its limits widened by `OWN_WIDER`."""
-        one, other = (self._of_group(g).labeler_draws(quantity)[..., 0] for g in (group, reference))
-        found = summarise(one - other, weights=self.weights, level=self.level)
-        return replace(
-            found,
-            low=found.mean + OWN_WIDER * (found.low - found.mean),
-            high=found.mean + OWN_WIDER * (found.high - found.mean),
+    def labelers(self, quantity: PooledQuantity, kind: Kind = "groups") -> Posterior:
+        """Summary for each labeler, (labelers, groups): by group or less others' mean.
+
+        Over groups (`whole`) it is (labelers, 1). A labeler's `own` differences have no column of
+        the reference, and limits widened by `OWN_WIDER`.
+        """
+        found = self._cumulants(kind, quantity)
+        tails = (1 - self.level) / 2, 0.5, (1 + self.level) / 2
+        if kind == "groups" and quantity in ("log_cost_ratio", "behaviour"):
+            odds, variance = self.odds if quantity == "log_cost_ratio" else (np.zeros(1),) * 2
+            products = self.marginals.products
+            low, median, high = (
+                products.quantile(tail, odds=odds, variance=variance) for tail in tails
+            )
+            # Corrections of a law with several peaks may carry one past another.
+            low, high = np.minimum(low, median), np.maximum(high, median)
+        else:
+            low, median, high = (found.quantile(tail) for tail in tails)
+        summary = Posterior(
+            mean=found.mean, median=median, sd=found.sd, low=low, high=high, level=self.level
         )
+        return summary.wider(OWN_WIDER) if kind == "own" else summary
+
+    def critical(self, quantity: PooledQuantity, kind: Kind = "groups") -> float:
+        """By how many standard deviations the furthest of all labelers and groups may lie off."""
+        found = self._cumulants(kind, quantity)
+        draws = self._labeler_draws(quantity, items=kind != "rest")
+        if kind == "whole":
+            draws = np.einsum("sgj,g->sj", draws, self.share.astype(draws.dtype))[:, None]
+        elif kind == "rest":
+            count = draws.shape[2] / (draws.shape[2] - 1)
+            draws = (draws - draws.mean(axis=2, keepdims=True)) * draws.dtype.type(count)
+        elif kind == "own":
+            others = np.arange(draws.shape[1]) != self.reference
+            draws = draws[:, others] - draws[:, [self.reference]]
+        mean, scale = (x.T.astype(draws.dtype) for x in (found.mean, 1 / found.sd))
+        return max_t_quantile((draws - mean) * scale, level=self.level)
+
+    def leaning(self, quantity: PooledQuantity, *, group: int, reference: int) -> FloatArray:
+        """Draws of the share of labelers who lean as the population does, (draws,)."""
+        whole = self.population_draws(quantity)
+        mean = (whole[:, group] - whole[:, reference]).mean()
+        draws = self._labeler_draws(quantity)
+        same = np.sign(draws[:, group] - draws[:, reference]) == np.sign(mean)
+        return np.asarray(same.mean(axis=1))
 
     def share_leaning(
         self, quantity: PooledQuantity, *, group: int = 0, reference: int = 1
@@ -183,36 +178,65 @@ class PooledSignal:
         leaning = self.leaning(quantity, group=group, reference=reference)
         return summarise(leaning, level=self.level)
 
-    def leaning(self, quantity: PooledQuantity, *, group: int, reference: int) -> FloatArray:
-        """Draws of the share of labelers who lean as the population does, (draws,)."""
-        one, other = self._of_group(group), self._of_group(reference)
-        whole = one.population_draws(quantity) - other.population_draws(quantity)
-        draws = one.labeler_draws(quantity) - other.labeler_draws(quantity)
-        same = np.sign(draws[..., 0]) == np.sign(whole.mean())
-        return np.asarray(same.mean(axis=1))
-
-    def reliability(self, quantity: PooledQuantity) -> FloatArray:
+    def reliability(self, quantity: PooledQuantity, kind: Kind = "groups") -> FloatArray:
         """Share of the spread between labelers that is theirs rather than noise, per group.
 
         The items' common part says nothing about labelers' differences and is left out.
         """
-        return _reliability(self._quantity(self.theta, quantity), self.weights)
+        found = self._cumulants(kind, quantity)
+        noise = (found.variance - self._items_variance(kind, quantity)).mean(axis=0)
+        between = found.mean.var(axis=0, ddof=1)
+        return np.asarray(between / (between + noise))
 
-    def contrast_reliability(
-        self, quantity: PooledQuantity, *, group: int = 0, reference: int = 1
-    ) -> float:
-        """Reliability of labelers' own differences between two groups."""
-        one, other = self._of_group(group), self._of_group(reference)
-        gap = one._quantity(one.theta, quantity) - other._quantity(other.theta, quantity)
-        return float(_reliability(gap, self.weights)[0])
+    def _cumulants(self, kind: Kind, quantity: PooledQuantity) -> Cumulants:
+        _check(quantity)
+        if quantity != "log_cost_ratio":
+            return self.marginals.cumulants[kind, quantity]
+        found, (mean, variance) = self.marginals.cumulants[kind, "behaviour"], self.odds
+        if kind == "whole":
+            mean, variance = mean @ self.share, variance @ self.share**2
+        return found.at(found.mean + mean).wider(variance)
+
+    def _items_variance(self, kind: Kind, quantity: PooledQuantity) -> FloatArray:
+        """The part of numbers' variances that items have, (labelers or 1, groups)."""
+        alarm, hit = self.item_variance[0::2], self.item_variance[1::2]
+        if quantity in ("criterion", "separation"):
+            each = (alarm if quantity == "criterion" else alarm + hit)[None]
+        else:
+            # In z the log cost ratio has slopes −z_F and z_H.
+            t, d = (self.marginals.cumulants["groups", name].mean for name in BOTH)
+            each = t**2 * alarm + (d - t) ** 2 * hit
+        if kind == "own":
+            others = np.arange(each.shape[1]) != self.reference
+            return each[:, others] + each[:, [self.reference]]
+        return each
+
+    def _labeler_draws(self, quantity: PooledQuantity, *, items: bool = True) -> FloatArray:
+        """Draws of a quantity for each labeler, (draws, groups, labelers)."""
+        t, d = self.labelers_drawn
+        odds = single(self.log_odds_against[:: self.stride, :, None])
+        if items and self.item_variance.any():
+            shift = single(self.shift[:: self.stride, :, None])
+            t, d = t + shift[:, 0::2], d + shift[:, 1::2]
+        return _quantity(t, d, quantity, odds)
 
 
-def _reliability(draws: FloatArray, weights: FloatArray) -> FloatArray:
-    share = (weights / weights.sum(axis=0))[..., None]
-    means = (share * draws).sum(axis=0)
-    noise = (share * (draws - means) ** 2).sum(axis=0).mean(axis=0)
-    between = means.var(axis=0, ddof=1)
-    return np.asarray(between / (between + noise))
+def _quantity(
+    t: FloatArray, d: FloatArray, quantity: PooledQuantity, odds: FloatArray
+) -> FloatArray:
+    _check(quantity)
+    if quantity in ("criterion", "separation"):
+        return t if quantity == "criterion" else d
+    behaviour = d * (d / 2 - t)
+    return np.asarray(behaviour + odds if quantity == "log_cost_ratio" else behaviour)
+
+
+def _check(quantity: PooledQuantity) -> None:
+    if quantity not in ("criterion", "separation", "log_cost_ratio", "behaviour"):
+        raise UsageError(
+            f"quantity={quantity!r} is unknown. Use criterion, separation, log_cost_ratio or "
+            "behaviour."
+        )
 
 
 def item_variance(items: ItemCounts, *, groups: int, labeler_variance: float = 0.0) -> FloatArray:
@@ -244,10 +268,8 @@ def _odds_against(
     items: ItemCounts | None,
     given: ArrayLike | None,
     error: ArrayLike | None,
-    draws: int,
-    rng: np.random.Generator,
-) -> FloatArray:
-    """Draws of logit(1−φ) per group; φ from distinct items, labels without them, or given."""
+) -> tuple[FloatArray, FloatArray]:
+    """logit(1−φ) per group and its error; φ from distinct items, labels without them, or given."""
     groups = cells.groups
     if given is not None:
         phi = np.broadcast_to(np.asarray(given, dtype=float), (groups,))
@@ -272,7 +294,7 @@ def _odds_against(
             phi = positives / count
             phi = np.where((phi > 0) & (phi < 1), phi, np.nan)
             spread = 1 / np.sqrt(count * phi * (1 - phi))
-    return np.asarray(-logit(phi) + spread * rng.standard_normal((draws, groups)))
+    return np.asarray(-logit(phi)), spread
 
 
 def pooled_signal(
@@ -281,15 +303,17 @@ def pooled_signal(
     items: ItemCounts | None = None,
     prevalence: ArrayLike | None = None,
     prevalence_error: ArrayLike | None = None,
+    share: ArrayLike | None = None,
+    reference: int = 0,
     hyper_draws: int = 128,
-    draws: int = RESAMPLED,
     level: float = 0.95,
     seed: int = 0,
 ) -> PooledSignal:
     """Criterion and separation of every labeler, each borrowing from all the others.
 
     `counts` are (labelers, groups, 4): hits, misses, false alarms, correct rejections. `items`
-    add the variance of which items were judged, needed where labelers share them.
+    add the variance of which items were judged, needed where labelers share them. `share` are the
+    groups' weights where something is said over groups, equal ones by default.
 
     Examples:
         >>> rng = np.random.default_rng(0)
@@ -300,30 +324,44 @@ def pooled_signal(
     """
     table = np.asarray(counts, dtype=float)
     cells = cell_counts(table)
+    groups = cells.groups
     if cells.labelers < FEWEST_LABELERS:
         raise DataError(
             f"Pooling needs {FEWEST_LABELERS} labelers and there are {cells.labelers}. "
             "Use signal_detection with the log-linear correction and read the intervals."
         )
     posterior = hyper_posterior(cells, draws=hyper_draws, seed=seed)
-    joint = joint_draws(cells, posterior, draws=draws, seed=seed)
-    rng = np.random.default_rng([seed, 1])
     sds = posterior.sds
     across = float(sds[0] ** 2 + (sds[2] ** 2 if sds.size > 2 else 0.0))
-    extra = np.zeros(2 * cells.groups)
+    extra = np.zeros(2 * groups)
     if items is not None:
-        extra = item_variance(items, groups=cells.groups, labeler_variance=across)
-    on_z = np.sqrt(extra) * rng.standard_normal((draws, extra.size))
+        extra = item_variance(items, groups=groups, labeler_variance=across)
+    shares = np.full(groups, 1 / groups) if share is None else np.asarray(share, dtype=float)
+    numbers = marginals(
+        cells,
+        posterior,
+        share=shares,
+        reference=reference,
+        shift=Pairs(extra[0::2], extra[0::2], extra[0::2] + extra[1::2]),
+    )
+    joint = joint_draws(posterior, seed=seed)
+    rng = np.random.default_rng([seed, 1])
+    on_z = np.sqrt(extra) * rng.standard_normal((DRAWN, extra.size))
     shift = np.empty_like(on_z)
     shift[:, 0::2] = -on_z[:, 0::2]
     shift[:, 1::2] = on_z[:, 1::2] - on_z[:, 0::2]
-    judged = cells.n.reshape(cells.labelers, cells.groups, 2)
+    odds, error = _odds_against(cells, items, prevalence, prevalence_error)
+    judged = cells.n.reshape(cells.labelers, groups, 2)
     return PooledSignal(
-        beta=joint.beta,
-        theta=joint.theta,
-        weights=joint.weights,
+        beta=np.moveaxis(joint.means, 0, -1).reshape(DRAWN, -1),
         shift=shift,
-        log_odds_against=_odds_against(cells, items, prevalence, prevalence_error, draws, rng),
+        log_odds_against=odds + error * rng.standard_normal((DRAWN, groups)),
+        odds=(odds, error**2),
+        labelers_drawn=joint.planes + single(numbers.moves[:, None]),
+        stride=joint.stride,
+        marginals=numbers,
+        share=shares,
+        reference=reference,
         sds=sds,
         effective_draws=posterior.effective,
         item_variance=extra,
