@@ -196,7 +196,8 @@ class TestOneLabeler:
         assert sds == pytest.approx([want["t_sd"], want["d_sd"]], abs=2e-4)
         slopes = np.array([[-mean[1], mean[1] - mean[0]]])
         bend = quadratic(slopes, bent.covariance, BEND)
-        value = np.log(0.9 / 0.1) + mean[1] ** 2 / 2 - mean[0] * mean[1] + bend.mean[0]
+        value = np.log(0.9 / 0.1) + mean[1] ** 2 / 2 - mean[0] * mean[1]
+        value += np.trace(BEND @ bent.covariance[0]) / 2
         assert value == pytest.approx(want["log_c"], abs=0.002)
         along = slopes @ bent.covariance[0] @ slopes[0] + bent.of(slopes[None]).variance[0]
         skewed = bent.met_by_bends(slopes[None], np.ones((1, 1)))[0]

@@ -109,7 +109,7 @@ def pooled_contrasts(
     """The average labeler's group − reference, with and without the variance of items."""
     tables: list[dict[str, Any]] = []
     reliability = {quantity: pooled.reliability(quantity, "own") for quantity in BOTH}
-    own = pooled.labelers("criterion", "own").mean
+    own = pooled.means("criterion", "own")
     for g, name in enumerate(sample.groups):
         if g == reference:
             continue

@@ -9,7 +9,7 @@ import numpy as np
 
 from evenhand.stats.estimate import FloatArray
 from evenhand.stats.labelers.cells import CellCounts, bends, to_planes, to_z
-from evenhand.stats.labelers.cumulants import Cumulants
+from evenhand.stats.labelers.mixtures import Bend
 from evenhand.stats.labelers.modes import Modes, by_turns
 
 
@@ -38,22 +38,17 @@ class Bent:
         sds = np.sqrt(np.diagonal(self.covariance, axis1=1, axis2=2))
         self.moves = to_planes(sds * np.tanh(moves / sds))
 
-    def of(self, weights: FloatArray) -> Cumulants:
-        """What bending adds to the cumulants of sums of θ, (labelers, sums).
+    def of(self, weights: FloatArray) -> Bend:
+        """What bending adds to sums of θ, (labelers, sums).
 
-        `weights` are (labelers, sums, 2G) or hold for all labelers. The mean is left at 0: `moves`
-        are those of all sums.
+        `weights` are (labelers, sums, 2G) or hold for all labelers.
         """
         meets = weights @ self.with_z
         third = meets * self.third[:, None]
-        square, both = meets * third, meets * meets
         twice = (third * (third @ self.of_z**2)).sum(axis=-1) / 2
-        exchanged = (square * (square @ self.of_z)).sum(axis=-1)
-        return Cumulants(
-            mean=np.zeros(meets.shape[:2]),
-            variance=(both * self.on_variance[:, None]).sum(axis=-1) + twice,
-            third=(meets * square).sum(axis=-1),
-            fourth=(both * both * self.fourth[:, None]).sum(axis=-1) + 3 * exchanged,
+        return Bend(
+            variance=(meets * meets * self.on_variance[:, None]).sum(axis=-1) + twice,
+            third=(meets * meets * third).sum(axis=-1),
         )
 
     def met_by_bends(self, weights: FloatArray, groups: FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ from evenhand.stats.estimate import FloatArray
 from evenhand.stats.labelers.bent import Bent
 from evenhand.stats.labelers.cells import CellCounts
 from evenhand.stats.labelers.covariances import Covariances
-from evenhand.stats.labelers.cumulants import Cumulants, of_moments, raw_moments
+from evenhand.stats.labelers.mixtures import Bend, Mixture, mixture_of, of_moments, raw_moments
 from evenhand.stats.labelers.modes import LARGEST_BATCH, find_modes
 from evenhand.stats.labelers.pairs import Pairs
 from evenhand.stats.labelers.pooled import HyperPosterior
@@ -27,9 +27,8 @@ Kind = Literal["groups", "whole", "rest", "own"]
 # `behaviour` is the log cost ratio without the prevalence.
 Name = Literal["criterion", "separation", "behaviour"]
 Key = tuple[Kind, Name]
-COST: Key = ("groups", "behaviour")
-# How many rows of hyperparameters quantiles of cost ratios are mixed of.
-MOST_MIXED, FEWEST_ROWS, MOST_ROWS = 10_000, 5, 40
+# How many rows of hyperparameters quantiles are mixed of.
+MOST_MIXED, FEWEST_ROWS, MOST_ROWS = 20_000, 6, 40
 BOTH: tuple[Name, ...] = ("criterion", "separation")
 # A number's mean, less what all rows have in common, and variance given each row.
 Given = tuple[FloatArray, FloatArray]
@@ -39,14 +38,13 @@ BEND = np.array([[0.0, -1.0], [-1.0, 1.0]])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marginals:
-    """Cumulants by kind and name, (labelers, groups), and how far means lie from modes.
+    """Every labeler's numbers by kind and name, (labelers, groups).
 
-    Over groups cumulants are (labelers, 1); there are no own ones of the reference itself.
-    `moves` are planes (2, groups, labelers).
+    Over groups they are (labelers, 1); there are no own ones of the reference itself. `moves` is
+    how far means of θ lie from modes, planes (2, groups, labelers).
     """
 
-    cumulants: dict[Key, Cumulants]
-    products: Products
+    numbers: dict[Key, Mixture | Products]
     moves: FloatArray
 
 
@@ -86,35 +84,26 @@ def marginals(
         parts = own.first + away[0] ** 2, own.cross + away[0] * away[1], own.last + away[1] ** 2
         blocks += [np.tensordot(weights[rows], part, 1) for part in parts]
     centres, sums = _centres(what), _sums(what)
-    covariance = Pairs(*blocks) + what.shift
-    beyond = _beyond_normal(bent, what, covariance, sums)
-    found = {}
+    beyond = _beyond_sums(bent, what, sums)
+    some = _some_rows(posterior, cells.n.size)
+    covariances = Covariances(modes[some])
+    given = _given(modes.planes[:, some] - average[:, None], covariances, what)
+    numbers: dict[Key, Mixture | Products] = {}
     for key, raw in moments.items():
         kind, name = key
         plain = of_moments(centres[key], raw)
-        kurtosis = plain.fourth / plain.variance**2
         # Less the other labelers' mean a number is bent as it is by itself.
-        more = bent.of(sums["groups" if kind == "rest" else kind, name])
-        more = more.over_mixture(kurtosis, power=3)
-        if key == COST:
-            skew = more.third / plain.variance**1.5
+        bend = bent.of(sums["groups" if kind == "rest" else kind, name]).over(plain, power=3)
         if key in beyond:
-            more = more + beyond[key].over_mixture(kurtosis, power=2)
-        found[key] = plain.bent(more)
-    some = _some_rows(posterior, len(what.share) * cells.labelers)
-    t, d = np.swapaxes(modes.planes[:, some] + bent.moves[:, None], 2, 3)
-    seen = Covariances(modes[some]).blocks + what.shift
-    return Marginals(
-        cumulants=found,
-        products=Products(
-            t=t,
-            d=d,
-            covariance=Pairs(*(np.swapaxes(e, 1, 2) for e in (seen.first, seen.cross, seen.last))),
-            cumulants=found[COST],
-            skew=skew,
-        ),
-        moves=bent.moves,
-    )
+            bend = bend + beyond[key].over(plain, power=2)
+        mean, variance = (np.swapaxes(each, 1, 2) for each in given[key])
+        found = mixture_of(plain, bend, given=(mean, variance))
+        numbers[key] = found
+        if key == ("groups", "behaviour"):
+            t, d = np.swapaxes(modes.planes[:, some] + bent.moves[:, None], 2, 3)
+            seen = (covariances.blocks + what.shift).turned()
+            numbers[key] = Products(t=t, d=d, covariance=seen, noise=np.zeros(1), whole=found)
+    return Marginals(numbers=numbers, moves=bent.moves)
 
 
 def _some_rows(posterior: HyperPosterior, numbers: int) -> NDArray[np.intp]:
@@ -221,10 +210,11 @@ def _sums(what: _What) -> dict[Key, FloatArray]:
     return found
 
 
-def _beyond_normal(
-    bent: Bent, what: _What, covariance: Pairs, sums: dict[Key, FloatArray]
-) -> dict[Key, Cumulants]:
-    """What the cost ratio has beyond a sum of t and d′, as it bends with them."""
+def _beyond_sums(bent: Bent, what: _What, sums: dict[Key, FloatArray]) -> dict[Key, Bend]:
+    """What the log cost ratio has beyond a sum of t and d′, as it bends with them.
+
+    By group its own bending is that of products; over groups what they share of it is left.
+    """
     groups, share, shift = len(what.share), what.share, what.shift
     t, d = (plane.T for plane in what.centre)
     slopes, at = np.stack([-d, d - t], axis=-1), np.arange(groups)
@@ -232,47 +222,35 @@ def _beyond_normal(
     apart[at, :, at] = shift.table[:, 0]
     dense = bent.covariance + apart.reshape(2 * groups, 2 * groups)
     alone = np.moveaxis(dense.reshape(-1, groups, 2, groups, 2)[:, at, :, at], 0, 1)
-    each = quadratic(slopes, np.swapaxes(covariance.table, 0, 1), BEND)
     weighed = (share[:, None] * slopes).reshape(len(t), -1)
     whole = quadratic(weighed, dense, np.kron(np.diag(share), BEND))
     between = whole.variance - quadratic(slopes, alone, BEND).variance @ share**2
-    zero = np.zeros(t.shape)
+    by_group: Key = ("groups", "behaviour")
+    over_groups: Key = ("whole", "behaviour")
+    met = bent.met_by_bends(sums[over_groups], share[None])
     return {
-        ("groups", "behaviour"): Cumulants(
-            mean=zero,
-            variance=bent.met_by_bends(sums["groups", "behaviour"], np.eye(groups)),
-            third=each.third,
-            fourth=each.fourth,
+        by_group: Bend(
+            variance=bent.met_by_bends(sums[by_group], np.eye(groups)), third=np.zeros(t.shape)
         ),
-        ("whole", "behaviour"): Cumulants(
-            mean=zero[:, :1],
-            variance=between[:, None] + bent.met_by_bends(sums["whole", "behaviour"], share[None]),
-            third=whole.third[:, None],
-            fourth=whole.fourth[:, None],
-        ),
+        over_groups: Bend(variance=between[:, None] + met, third=whole.third[:, None]),
     }
 
 
-def quadratic(slopes: FloatArray, covariance: FloatArray, bend: FloatArray) -> Cumulants:
-    """What gᵀy + yᵀBy/2 of normal y around 0 has beyond the cumulants of gᵀy.
+def quadratic(slopes: FloatArray, covariance: FloatArray, bend: FloatArray) -> Bend:
+    """What gᵀy + yᵀBy/2 of normal y around 0 has beyond the variance of gᵀy.
 
     Examples:
         >>> found = quadratic(np.zeros((1, 1)), np.ones((1, 1, 1)), 2 * np.ones((1, 1)))  # χ²₁
-        >>> [float(x[0]) for x in (found.mean, found.variance, found.third, found.fourth)]
-        [1.0, 2.0, 8.0, 48.0]
+        >>> float(found.variance[0]), float(found.third[0])
+        (2.0, 8.0)
     """
     turned = bend @ covariance
-    twice = turned @ turned
     along = (covariance @ slopes[..., None])[..., 0]
-    bent = along @ bend
-    again = (covariance @ bent[..., None])[..., 0]
 
     def trace(left: FloatArray, right: FloatArray) -> FloatArray:
         return np.asarray((left * np.swapaxes(right, -1, -2)).sum(axis=(-1, -2)))
 
-    return Cumulants(
-        mean=np.trace(turned, axis1=-2, axis2=-1) / 2,
+    return Bend(
         variance=trace(turned, turned) / 2,
-        third=3 * (along * bent).sum(axis=-1) + trace(twice, turned),
-        fourth=12 * (bent * again).sum(axis=-1) + 3 * trace(twice, twice),
+        third=3 * (along * (along @ bend)).sum(axis=-1) + trace(turned @ turned, turned),
     )

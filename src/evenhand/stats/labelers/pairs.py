@@ -44,8 +44,9 @@ class Pairs:
         return np.stack(rows, axis=-2)
 
     def turned(self) -> "Pairs":
-        """The same with the axes of places the other way round."""
-        return Pairs(self.first.T, self.cross.T, self.last.T)
+        """The same with the last two axes of places the other way round."""
+        entries = self.first, self.cross, self.last
+        return Pairs(*(np.swapaxes(entry, -1, -2) for entry in entries))
 
     def inverse(self) -> "Pairs":
         """Inverse of each.
