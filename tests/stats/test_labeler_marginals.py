@@ -52,7 +52,7 @@ def dense(modes, row):
     """Covariance of all labelers' θ with each other, (labelers, 2G, labelers, 2G)."""
     inverse = modes.inverse(row)
     pull = inverse @ modes.precision[row]
-    spread = np.linalg.inv(modes.beta_precision[row])
+    spread = np.linalg.inv(by_turns(modes.curvature)[row])
     whole = np.einsum("jab,bc,kdc->jakd", pull, spread, pull)
     for j, own in enumerate(inverse):
         whole[j, :, j] += own
@@ -250,7 +250,7 @@ def weighted_draws(cells, posterior, *, draws, seed=0):
         if not count:
             continue
         precision, inverse = modes.precision[row], modes.inverse(row)
-        root = np.linalg.cholesky(np.linalg.inv(modes.beta_precision[row]))
+        root = np.linalg.cholesky(np.linalg.inv(by_turns(modes.curvature)[row]))
         moved = rng.normal(size=(count, len(root))) @ root.T
         noise = rng.normal(size=(count, cells.labelers, len(root)))
         held = moved @ precision

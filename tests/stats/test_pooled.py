@@ -56,7 +56,7 @@ def table_of(frame, groups):
 def covariance_with_the_means(modes):
     """Covariance of each labeler's θ with the uncertainty of β, by the law of total variance."""
     pull = modes.inverse(0) @ modes.precision[0]
-    spread = np.linalg.inv(modes.beta_precision[0])
+    spread = np.linalg.inv(by_turns(modes.curvature)[0])
     return modes.inverse(0) + pull @ spread @ np.swapaxes(pull, -1, -2)
 
 
@@ -72,7 +72,7 @@ class TestFixedHyperparameters:
         assert self.MODES.beta[0] == pytest.approx(np.array(LAPLACE["beta"]), abs=1e-7)
 
     def test_curvatures(self):
-        spread = np.linalg.inv(self.MODES.beta_precision[0])
+        spread = np.linalg.inv(by_turns(self.MODES.curvature)[0])
         assert spread == pytest.approx(np.array(LAPLACE["cov_beta"]), abs=1e-7)
         own = covariance_with_the_means(self.MODES)
         sds = np.sqrt(np.diagonal(own, axis1=1, axis2=2))
@@ -86,7 +86,7 @@ class TestFixedHyperparameters:
     def test_contrasts(self):
         want = LAPLACE["contrast_t"]
         line = np.array([-1.0, 0, 1, 0])
-        spread = np.linalg.inv(self.MODES.beta_precision[0])
+        spread = np.linalg.inv(by_turns(self.MODES.curvature)[0])
         assert line @ self.MODES.beta[0] == pytest.approx(want["est"], abs=1e-7)
         assert np.sqrt(line @ spread @ line) == pytest.approx(want["se"], abs=1e-7)
         assert self.MODES.theta[0] @ line == pytest.approx(np.array(want["labelers"]), abs=1e-7)

@@ -96,11 +96,6 @@ class Modes:
         """Σ⁻¹ of each row, (rows, 2G, 2G), t and d′ by turns."""
         return by_turns(self.prior.dense(self.groups))
 
-    @property
-    def beta_precision(self) -> FloatArray:
-        """Hessian of β with the labelers integrated out, (rows, 2G, 2G), t and d′ by turns."""
-        return by_turns(self.curvature)
-
     def inverse(self, row: int) -> FloatArray:
         """Inverse Hessian of every labeler, (labelers, 2G, 2G), given a row's hyperparameters."""
         groups, labelers = self.groups, self.labelers
