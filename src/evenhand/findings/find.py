@@ -21,6 +21,7 @@ from evenhand.findings.limits import (
     NOT_ASSESSED,
     OUTSIDE,
     is_judged_as,
+    is_unreviewed,
     judged_rows,
     overall,
     single_labelers,
@@ -38,7 +39,7 @@ from evenhand.findings.sentences.rows import (
     wanted_rows,
 )
 from evenhand.findings.sentences.words import Said, Words
-from evenhand.findings.settle import settle
+from evenhand.findings.settle import UNREVIEWED, settle
 from evenhand.lenses.measures import leading_measures, look_up, nearest_value, surely_apart
 from evenhand.lenses.rows import Row, Rows
 from evenhand.lenses.scope import UNTOLD_UNDER
@@ -88,11 +89,13 @@ def find(
     """One finding for each limited measure of each attribute, the most pressing first.
 
     Where a lens has no limit at all, its leading gaps that chance does not explain; and where
-    an attribute has none of those, a finding that says so. `details` is what the lenses left for
-    the report.
+    an attribute has none of those, a finding that says so. What nobody may claim because the truth
+    is known unequally often is one finding of an attribute, after the others. `details` is what
+    the lenses left for the report.
     """
     families = list(gather(rows, positive))
     found = [one for family in families for one in _claims(family, rows, details)]
+    found += _withheld(families, found, rows)
     ordered = sorted(_weights_first(_said_once(found)), key=lambda pair: pair[0])
     claims = [one for _, one in ordered]
     findings = [*claims, *_nothing_proven(families, claims)]
@@ -277,6 +280,45 @@ def _claims(
         else settle(first, lambda **equal: list(rows.where(**equal)), details),
     )
     yield evidence(verdict, lead or first, family.judged), finding
+
+
+def _withheld(
+    families: Sequence[Family], found: Sequence[tuple[Key, Finding]], rows: Rows
+) -> Iterator[tuple[Key, Finding]]:
+    """For each lens and attribute one finding of what no limit asks and nobody may claim.
+
+    None where a limit asks: then its finding says whose truth is known how often.
+    """
+    told = {
+        (one.lens, one.attribute)
+        for _, one in found
+        if one.settle is not None and one.settle.reason == UNREVIEWED
+    }
+    withheld: dict[tuple[str, str | None], list[tuple[Key, Family, Row]]] = {}
+    for family in families:
+        if family.verdict == NOT_ASSESSED and (family.lens, family.attribute) not in told:
+            open_rows = [row for row in family.rows if is_unreviewed(row)]
+            # The whole table before what is left within strata.
+            lead = leading([row for row in open_rows if row["stratum"] is None] or open_rows)
+            if lead is not None:
+                key = evidence(NOT_ASSESSED, lead, family.rows)
+                withheld.setdefault((family.lens, family.attribute), []).append((key, family, lead))
+    for of_attribute in withheld.values():
+        key, family, lead = min(of_attribute, key=lambda one: one[0])
+        finding = Finding(
+            lens=family.lens,
+            layer=LAYER,
+            verdict=NOT_ASSESSED,
+            sentence="",
+            measure=family.measure,
+            attribute=family.attribute,
+            rows=family.places,
+            claim=Claim.of(lead),
+            numbers=(*family.places_of([lead]), *_stated_beside(rows, lead)),
+            certainty=Certainty.of(lead),
+            settle=settle(lead, lambda **equal: list(rows.where(**equal))),
+        )
+        yield key, finding
 
 
 def _stated_beside(rows: Rows, lead: Row) -> list[int]:

@@ -97,7 +97,7 @@ class Settle:
     counted (true or untrue ones), would settle it four times out of five under a `condition`;
     `alone` are those of the row's own group, the others staying as they are. `lacking` is the
     side, group or reference, that has too few cases for any limit. `reason` is too close, no
-    number, not judged or unknown; `why` what the lens says where nothing can be judged.
+    number, not judged, unreviewed or unknown; `why` what the lens says where nothing can be judged.
     """
 
     unit: str

@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 from evenhand.decisions.labels import REST
 from evenhand.errors import UsageError
 from evenhand.lenses.measures import limit_band, look_up
-from evenhand.lenses.rows import TEXT, Column, Rows, choose
+from evenhand.lenses.rows import (
+    KNOWN_SHARES,
+    TEXT,
+    UNEQUALLY_KNOWN,
+    Column,
+    Rows,
+    choose,
+    of_one_group,
+)
 from evenhand.lenses.scope import HIDDEN_UNDER, UNTOLD_UNDER
 
 WITHIN, OUTSIDE, CANNOT_TELL, NOT_ASSESSED = "within", "outside", "cannot tell", "not assessed"
@@ -84,6 +92,7 @@ def judge(rows: Rows, limits: Iterable[Limit], *, positive: str | None = None) -
             mask = mask & (rows["attribute"] == limit.attribute)
         low[mask], high[mask] = limit.low, limit.high
     limited = np.isfinite(low)
+    rows = _asked_alone(rows, limited)
     verdict = np.full(len(rows), NOT_ASSESSED, dtype=object)
     verdict[limited] = CANNOT_TELL
     few = small(rows, under=UNTOLD_UNDER) | _unjudged(rows)
@@ -145,9 +154,39 @@ def counted_rows(rows: Rows) -> Rows:
     return rows.take(~single_labelers(rows) | (rows["verdict"] == OUTSIDE))
 
 
+def is_unreviewed(row: Mapping[str, Any]) -> bool:
+    """Whether one plain row says nothing, because the truth is known unequally often."""
+    return row.get("unjudged") == UNEQUALLY_KNOWN
+
+
 def _unjudged(rows: Rows) -> NDArray[np.bool_]:
     """Rows whose lens knows that no limit can be held against them."""
     return _is_named(rows["unjudged"])
+
+
+def _asked_alone(rows: Rows, limited: NDArray[np.bool_]) -> Rows:
+    """The rows, numbers of one group withheld for what is known of the truth only from a limit."""
+    idle = (rows["unjudged"] == UNEQUALLY_KNOWN) & of_one_group(rows) & ~limited
+    if not idle.any():
+        return rows
+    return rows.replace(unjudged=choose(idle, None, rows["unjudged"]))
+
+
+def shares_told(details: Mapping[str, Any], rows: Rows) -> dict[str, Any]:
+    """What lenses left, without the known shares of the truth that withhold no row."""
+    marked = rows.take(rows["unjudged"] == UNEQUALLY_KNOWN)
+    names = ("lens", "attribute", "group", "reference", "class", "stratum")
+    places = set(zip(*(marked[name].tolist() for name in names)))
+    found = dict(details)
+    for lens, held in details.items():
+        if KNOWN_SHARES not in held:
+            continue
+        told = [(lens, *(one[name] for name in names[1:])) for one in held[KNOWN_SHARES]]
+        kept = [one for one, place in zip(held[KNOWN_SHARES], told) if place in places]
+        found[lens] = {**held, KNOWN_SHARES: kept}
+        if not kept:
+            del found[lens][KNOWN_SHARES]
+    return found
 
 
 def small(rows: Rows, *, under: int) -> NDArray[np.bool_]:

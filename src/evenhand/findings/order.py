@@ -3,7 +3,14 @@
 from collections.abc import Sequence
 from math import inf, isfinite, log
 
-from evenhand.findings.limits import CANNOT_TELL, NOT_ASSESSED, OUTSIDE, WITHIN, small_row
+from evenhand.findings.limits import (
+    CANNOT_TELL,
+    NOT_ASSESSED,
+    OUTSIDE,
+    WITHIN,
+    is_unreviewed,
+    small_row,
+)
 from evenhand.lenses.kinds import NEGATIVE, POSITIVE
 from evenhand.lenses.measures import distance, look_up, nearest_value, surely_apart
 from evenhand.lenses.rows import Row
@@ -37,7 +44,7 @@ def beyond(row: Row) -> float:
 def strength(row: Row) -> float:
     """How far a row lies from no difference, in standard errors; 0 where nothing means that."""
     still = look_up(row["measure"]).neutral
-    if nearest_value(row) is None or still is None:
+    if nearest_value(row) is None or still is None or is_unreviewed(row):
         return 0.0
     return max(_errors(row, still, up=True), _errors(row, still, up=False), 0.0)
 

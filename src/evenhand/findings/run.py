@@ -38,6 +38,7 @@ from evenhand.findings.limits import (
     judge,
     overall,
     read_limits,
+    shares_told,
 )
 from evenhand.findings.record import SCHEMA, read_record, record_text
 from evenhand.findings.registry import FORMER_NAMES, LENSES, choose_lenses, lacking
@@ -336,6 +337,7 @@ def conclude(
     details = {result.lens: result.details for result in results if result.details}
     positive = positive_class(details)
     rows = judge(Rows.concatenate(result.rows for result in results), limits, positive=positive)
+    details = shares_told(details, rows)
     # Small cells may be kept in the record, but nobody is told of them in a sentence.
     hidden = hide_small(rows)
     shown = rows if keep_small else hidden

@@ -8,7 +8,7 @@ import numpy as np
 
 from evenhand.decisions.labels import SUMMARY
 from evenhand.findings.finding import Settle
-from evenhand.findings.limits import CANNOT_TELL
+from evenhand.findings.limits import CANNOT_TELL, is_unreviewed
 from evenhand.lenses.kinds import NEGATIVE, POSITIVE, Measure
 from evenhand.lenses.measures import look_up
 from evenhand.lenses.rows import Row
@@ -21,7 +21,7 @@ from evenhand.stats.spread import implied_moments
 LookUp = Callable[..., list[Row]]
 
 TOO_CLOSE, NO_NUMBER = "too close", "no number"
-NOT_JUDGED, UNKNOWN = "not judged", "unknown"
+NOT_JUDGED, UNKNOWN, UNREVIEWED = "not judged", "unknown", "unreviewed"
 # Of a comparison that is not made of one rate, all decisions are the cases.
 _EVERY_CASE = {
     "statistical": "selection_rate",
@@ -41,9 +41,12 @@ def settle(row: Row, look: LookUp, details: Mapping[str, Any] | None = None) -> 
     `look` finds rows among all those of its audit, `details` is what its lenses left for the
     report: where rows come in clusters, `units` there says how many and of what.
     """
+    record = look_up(row["measure"])
+    if is_unreviewed(row):
+        # Whether a limit asks or nobody does: what is missing is not more of the same.
+        return Settle(unit=record.unit, reason=UNREVIEWED)
     if row["verdict"] != CANNOT_TELL:
         return None
-    record = look_up(row["measure"])
     why = row.get("unjudged")
     if why is not None:
         return Settle(unit=record.unit, reason=NOT_JUDGED, why=why)

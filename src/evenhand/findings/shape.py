@@ -19,7 +19,7 @@ from evenhand.files.documents import (
     text,
     whole,
 )
-from evenhand.lenses.rows import ASIDES, COLUMNS, WORDS
+from evenhand.lenses.rows import ASIDES, COLUMNS, KNOWN_SHARES, WORDS
 
 _NUMBER, _TEXT = maybe(number), maybe(text)
 _NUMBERS, _NAMES = list_of(_NUMBER), list_of(text)
@@ -152,10 +152,26 @@ _EQUALISED = table(
     {"reference": _TEXT},
 )
 _EVIDENCE = table({"score": number, "truth": _TEXT}, {"text": _TEXT})
+# How often the truth is known, where that forbids to judge rows, under one name in every lens.
+_PLACE = dict.fromkeys(("attribute", "group", "reference", "class", "stratum"), _TEXT)
+_KNOWN = {
+    KNOWN_SHARES: list_of(
+        table(
+            {
+                **_PLACE,
+                **dict.fromkeys(("over_groups", "decided"), flag),
+                **dict.fromkeys(("of", "where", "whom"), _TEXT),
+                "who": text,
+                "shares": list_of(number, length=2),
+            }
+        )
+    )
+}
 _THRESHOLDS = table(
     {},
     {
         "positive": _TEXT,
+        **_KNOWN,
         "attributes": list_of(
             table(
                 {"attribute": text},
@@ -185,6 +201,7 @@ _LABELERS = table(
     {},
     {
         "positive": _TEXT,
+        **_KNOWN,
         "attributes": list_of(
             table(
                 {"attribute": text},
@@ -318,7 +335,7 @@ RECORD = table(
             table(
                 {},
                 {
-                    "statistical": table({}, {"positive": _TEXT}),
+                    "statistical": table({}, {"positive": _TEXT, **_KNOWN}),
                     "counterfactual": _COUNTERFACTUAL,
                     "thresholds": _THRESHOLDS,
                     "labelers": _LABELERS,

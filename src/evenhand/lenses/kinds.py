@@ -166,6 +166,11 @@ class Measure:
         """Whether its n are cases, so that the floors on cases hold for it."""
         return self.kind != "floor" and self.counts not in ("classes", "groups")
 
+    @property
+    def over_groups(self) -> bool:
+        """Whether it is taken over all groups, whichever two it names."""
+        return self.kind == "distance" and self.counts != "classes"
+
     def size(self, value: float) -> float:
         """How far a value lies from no difference, or from 0 where nothing means that."""
         return abs(float(value) - (self.neutral or 0.0))

@@ -19,6 +19,7 @@ from evenhand.lenses.kinds import (
     Cells,
     Measure,
 )
+from evenhand.lenses.rows import UNEQUALLY_KNOWN
 
 # What people type from habit, for the hint that names the full word.
 SHORT = {
@@ -107,13 +108,15 @@ def distance(row: Mapping[str, Any]) -> float:
 def surely_apart(row: Mapping[str, Any]) -> bool:
     """Whether the family interval leaves out no difference, or is there where nothing means that.
 
+    Nothing is sure where the truth is known unequally often.
+
     Examples:
         >>> row = {"measure": "accuracy_gap", "family_low": -0.2, "family_high": -0.1}
         >>> surely_apart(row), surely_apart(row | {"family_high": 0.1})
         (True, False)
     """
     low, high = row["family_low"], row["family_high"]
-    if low is None or high is None:
+    if low is None or high is None or row.get("unjudged") == UNEQUALLY_KNOWN:
         return False
     still = CATALOGUE.get(row["measure"], _UNKNOWN).neutral
     return still is None or bool(low > still or high < still)

@@ -43,6 +43,9 @@ COLUMNS = (
 # interval, and the measure in whose place it is judged. Frames leave them out; a record has them
 # beside its results.
 ASIDES = ("unjudged", "judged_as")
+# Of rows that need a truth; which shares of whom, a lens leaves for sentences under the other name.
+KNOWN_SHARES = "known_shares"
+UNEQUALLY_KNOWN = "the truth is known unequally often on one side of the decision"
 WORDS = frozenset((*TEXT, "method", "rule", "undefined", "no_interval", "verdict", *ASIDES))
 _HELD = (*COLUMNS, *ASIDES)
 Column = NDArray[Any]
@@ -231,6 +234,17 @@ def choose(mask: Any, yes: Any, no: Any = None) -> Column:
     where = np.asarray(mask, dtype=bool)
     sides = [np.asarray(side, dtype=object) for side in (yes, no)]
     return np.where(where, *sides)
+
+
+def of_one_group(rows: Rows) -> NDArray[np.bool_]:
+    """Which rows are numbers of one group, compared with nobody.
+
+    Examples:
+        >>> of_one_group(Rows.block((3,), group=["f", "f", None], reference=["m", None, None]))
+        array([False,  True, False])
+    """
+    alone = (rows["reference"] == None) & (rows["group"] != None)  # noqa: E711
+    return np.asarray(alone, dtype=bool)
 
 
 def exclusions(

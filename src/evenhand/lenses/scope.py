@@ -131,7 +131,7 @@ class Scope:
             'delta method; no limit is held against it: few errors'
         """
         if columns.get("unjudged") is not None:
-            columns["method"] = _with_reasons(shape, columns.get("method"), columns["unjudged"])
+            columns["method"] = with_reasons(shape, columns.get("method"), columns["unjudged"])
         shared = {
             "lens": self.lens,
             "class": self.positive,
@@ -189,7 +189,7 @@ def threshold_rule(roles: Roles) -> str:
     return f"score>={cut:g}" if isinstance(cut, int | float) else "score>=t"
 
 
-def _with_reasons(shape: tuple[int, ...], method: Any, unjudged: Any) -> Column:
+def with_reasons(shape: tuple[int, ...], method: Any, unjudged: Any) -> Column:
     """Methods, each ended by why no limit is held against its row, where there is a reason."""
     both = np.broadcast_arrays(
         np.empty(shape), *(np.asarray(x, object) for x in (method, unjudged))

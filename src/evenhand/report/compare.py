@@ -6,6 +6,7 @@ from html import escape
 from typing import Any
 
 from evenhand.decisions.labels import REST
+from evenhand.findings.limits import is_unreviewed
 from evenhand.findings.sentences.agreed import plain_value
 from evenhand.findings.sentences.words import words
 from evenhand.lenses.measures import counted_rates, look_up, rate_family
@@ -423,7 +424,12 @@ def _family(row: Row) -> tuple[Any, ...]:
 
 
 def _apart(rows: Sequence[Row]) -> bool:
-    """Whether two of the intervals share no point: the highest low lies over the lowest high."""
+    """Whether two of the intervals share no point: the highest low lies over the lowest high.
+
+    What moved where the truth is known unequally often may be what was reviewed.
+    """
+    if any(map(is_unreviewed, rows)):
+        return False
     if any(row[end] is None for row in rows for end in _ENDS):
         return False
     return bool(max(row["family_low"] for row in rows) > min(row["family_high"] for row in rows))

@@ -12,7 +12,7 @@ from evenhand.findings.gate import MARKS as MARKS
 from evenhand.findings.sentences.verdict import TAGS
 from evenhand.report.rates import Grid, rate_grids
 from evenhand.report.table import left_out
-from evenhand.report.unknown import unknown
+from evenhand.report.unknown import is_open, unknown
 from evenhand.speech import opening, plural
 
 Plain = Mapping[str, Any]
@@ -113,7 +113,7 @@ def _steps(findings: list[Plain]) -> Iterator[str]:
     """What to do with what lies outside, and whose it is; each once."""
     asked: dict[str, str] = {}
     for finding in findings:
-        if finding["verdict"] != "cannot tell" and finding.get("next"):
+        if not is_open(finding) and finding.get("next"):
             whose = finding.get("whose") or _whose(finding)
             asked.setdefault(str(finding["next"]), whose)
     yield from (" ".join(filter(None, (step, whose))) for step, whose in asked.items())
@@ -121,7 +121,9 @@ def _steps(findings: list[Plain]) -> Iterator[str]:
 
 def _to_agree(record: Plain, findings: list[Plain]) -> tuple[str, ...]:
     """What to do about a difference that no limit judges: agree on one."""
-    found = any(one["rows"] and one["verdict"] == "not assessed" for one in findings)
+    found = any(
+        one["rows"] and one["verdict"] == "not assessed" and not is_open(one) for one in findings
+    )
     return (f"{AGREE} {NOBODY}",) if found and record["verdict"] == "not assessed" else ()
 
 

@@ -10,14 +10,14 @@ from functools import cached_property
 from typing import Any
 
 from evenhand.decisions.labels import REST
-from evenhand.findings.limits import HIDDEN, hide_row
+from evenhand.findings.limits import HIDDEN, hide_row, is_unreviewed
 from evenhand.findings.sentences.agreed import ends, gap_range, limit_words, two, unproven
 from evenhand.findings.sentences.finding import further, settle_sentence
 from evenhand.findings.sentences.rows import row_sentence
 from evenhand.findings.sentences.words import Words, words
-from evenhand.findings.settle import settle
+from evenhand.findings.settle import UNREVIEWED, settle
 from evenhand.lenses.measures import look_up
-from evenhand.lenses.rows import ASIDES, COLUMNS, Row
+from evenhand.lenses.rows import ASIDES, COLUMNS, UNEQUALLY_KNOWN, Row
 from evenhand.lenses.scope import HIDDEN_UNDER, UNTOLD_UNDER
 from evenhand.report.rates import BY_CLASS, RATES
 from evenhand.report.results import Results
@@ -70,9 +70,10 @@ class _Unknown:
     def __call__(self, findings: Sequence[Plain]) -> Iterator[str]:
         told: set[int] = set()
         for finding in findings:
-            if finding["verdict"] != "cannot tell":
+            if not is_open(finding):
                 continue
-            told.update(finding["rows"])
+            # What no limit asks leaves other comparisons of the same rate to be told.
+            told.update(finding["rows"] if finding["verdict"] == "cannot tell" else ())
             if finding.get("next"):
                 name, then = finding.get("short"), str(finding["next"])
                 yield f"{opening(name)}: {then[:1].lower()}{then[1:]}" if name else then
@@ -133,16 +134,19 @@ class _Unknown:
     def _many(self, rows: Sequence[Row], family: int) -> str:
         """Many open comparisons of one measure: how many, the widest, the nearest to be settled."""
         first, spoken = rows[0], self.words
-        limits = {(row["limit_low"], row["limit_high"]) for row in rows}
+        withheld = [row for row in rows if is_unreviewed(row)]
+        rows = [row for row in rows if not is_unreviewed(row)]
+        limits = {(row["limit_low"], row["limit_high"]) for row in (*rows, *withheld)}
         said = limit_words(first, unit=True) if len(limits) == 1 else None
         agreed = f" ({said})" if said else ""
-        count = f"{len(rows):,} of {family:,} comparisons are open{agreed}."
+        count = f"{len(rows) + len(withheld):,} of {family:,} comparisons are open{agreed}."
         parts = [f"{opening(words(first['measure']))} by {first['attribute']}: {count}"]
         known = sorted([row for row in rows if row["family_low"] is not None], key=_width)
         if known:
             wide = known[-1]
             parts.append(f"Widest is {_which(wide, rows, spoken)}: {_fits(wide)}.")
-        parts.append(self._nearest(known, spoken))
+        parts.append(self._nearest(known, spoken) if rows else "")
+        parts += _to_review(withheld, rows, spoken)
         return " ".join(filter(None, parts))
 
     def _nearest(self, known: Sequence[Row], spoken: Words) -> str:
@@ -174,6 +178,7 @@ class _Unknown:
             if row["family_low"] is not None
             and row["reference"] not in (None, REST)
             and row["verdict"] == "not assessed"
+            and not is_unreviewed(row)
             and self.words.positive in (None, row["class"])
         ]
         rows = [row for row in compared if row["attribute"] == compared[0]["attribute"]]
@@ -214,6 +219,23 @@ class _Unknown:
                     names.append(row["class"])
         for reason, held in lacking.items():
             yield _missing_sentence(reason, held, self.words)
+
+
+def is_open(finding: Plain) -> bool:
+    """Whether a finding says what the data cannot tell, a limit or nobody asking for it."""
+    settle = finding.get("settle") or {}
+    return finding["verdict"] == "cannot tell" or settle.get("reason") == UNREVIEWED
+
+
+def _to_review(withheld: Sequence[Row], others: Sequence[Row], spoken: Words) -> list[str]:
+    """Of open comparisons those that more of the same cases leave open, and what to review."""
+    if not withheld:
+        return []
+    which = f"For {len(withheld):,} of them" if others else "For them"
+    return [
+        f"{which} {UNEQUALLY_KNOWN}, so more {spoken.items[1]} reviewed in the same way would "
+        "settle nothing: review a random sample of the unreviewed ones in each group."
+    ]
 
 
 def _missing_sentence(

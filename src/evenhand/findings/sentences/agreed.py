@@ -2,7 +2,7 @@
 
 from math import inf
 
-from evenhand.findings.limits import CANNOT_TELL, OUTSIDE, WITHIN
+from evenhand.findings.limits import CANNOT_TELL, OUTSIDE, WITHIN, is_unreviewed
 from evenhand.lenses.measures import look_up
 from evenhand.lenses.rows import Row
 from evenhand.speech import agreed_number, agreed_ratio, decimals, opening, percent, points
@@ -15,9 +15,9 @@ def ends(row: Row) -> tuple[float, float] | None:
 
 
 def unproven(row: Row) -> bool:
-    """Whether its interval holds no difference, or there is none."""
+    """Whether its interval holds no difference, or there is none that can be held to anything."""
     pair, still = ends(row), look_up(row["measure"]).neutral
-    return pair is None or (still is not None and pair[0] <= still <= pair[1])
+    return pair is None or is_unreviewed(row) or (still is not None and pair[0] <= still <= pair[1])
 
 
 def open_(row: Row) -> bool:

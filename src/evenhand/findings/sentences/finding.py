@@ -6,7 +6,7 @@ from math import ceil
 from typing import Any, Protocol
 
 from evenhand.decisions.labels import SUMMARY
-from evenhand.findings.limits import OUTSIDE
+from evenhand.findings.limits import OUTSIDE, is_unreviewed
 from evenhand.findings.sentences.agreed import plain_value
 from evenhand.findings.sentences.costs import (
     MOST_NAMED,
@@ -29,6 +29,7 @@ from evenhand.findings.sentences.rates import place
 from evenhand.findings.sentences.rows import say_row
 from evenhand.findings.sentences.steps import next_step, source_of
 from evenhand.findings.sentences.texts import SWAPPED, swapped_words
+from evenhand.findings.sentences.unreviewed import known_words
 from evenhand.findings.sentences.words import Said, Words
 from evenhand.lenses.measures import distance
 from evenhand.lenses.rows import Row
@@ -155,6 +156,9 @@ def _statement(finding: Plain, family: Sequence[Row], stated: Sequence[Row], wor
         elif costs:
             parts.append(say_costs(costs, words))
     if parts:
+        if is_unreviewed(stated[0]):
+            known = opening(f"{known_words(stated[0], words)}.")
+            parts.append(Said.plainly(f"The data cannot tell whether that is so: {known}"))
         return replace(_joined(parts), more=behind)
     said = _within_strata(say_row(stated[0], words, stated[1:]), stated[0], family, words)
     also = _also_outside(stated[0], family, words)
@@ -181,7 +185,12 @@ def _within_strata(said: Said, lead: Row, family: Sequence[Row], words: Words) -
     row = next(same, None)
     if lead["stratum"] is not None or row is None or row["value"] is None:
         return said
-    left = opening(f"{place(row, words)}{plain_value(row)}{_KEPT.get(row['verdict'], '')}.")
+    if is_unreviewed(row) and is_unreviewed(lead):
+        return said
+    told = f"{plain_value(row)}{_KEPT.get(row['verdict'], '')}"
+    if is_unreviewed(row):
+        told = f"the data cannot tell: {known_words(row, words)}"
+    left = opening(f"{place(row, words)}{told}.")
     return replace(
         said,
         summary=f"{said.summary or said.line} {left}",
@@ -265,6 +274,11 @@ would settle it four times out of five.
     if settle["how_many"] is None:
         if settle["reason"] == "not judged":
             return f"No limit can be held against it: {settle['why']}."
+        if settle["reason"] == "unreviewed":
+            return (
+                f"More {words.items[1]} reviewed in the same way would not settle it. Review a "
+                "random sample of the unreviewed ones in each group."
+            )
         return _UNSETTLED.get(settle["reason"], _UNSETTLED["unknown"])
     lacking = settle.get("lacking")
     more = further(settle, words, class_)

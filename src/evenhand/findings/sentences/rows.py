@@ -30,6 +30,7 @@ from evenhand.findings.sentences.rates import (
 )
 from evenhand.findings.sentences.redecide import weightiest_stratum
 from evenhand.findings.sentences.texts import say_norm, say_swap
+from evenhand.findings.sentences.unreviewed import say_unreviewed
 from evenhand.findings.sentences.words import Said, Words, why_not, words
 from evenhand.lenses.measures import look_up, surely_apart
 from evenhand.lenses.rows import Row
@@ -140,6 +141,14 @@ def _say(row: Row, words: Words, given: Sequence[Row]) -> Said:
         comma = "," if row["reference"] else ""
         said = f"{place(row, words)}{what}{comma} is {why_not(row['undefined'])}."
         return Said.plainly(opening(said))
+    label = f"{_label(row)}{_whose(row, words)}"
+    return say_unreviewed(row, words, given, say=_measured, label=label) or _measured(
+        row, words, given
+    )
+
+
+def _measured(row: Row, words: Words, given: Sequence[Row]) -> Said:
+    """A row that has a number, or a set of them."""
     if row["measure"] in ("cost_ratio", "implied_threshold") and not row.get("labeler"):
         weights = as_weights(row)
         if weights is not None and row["stratum"] is None:

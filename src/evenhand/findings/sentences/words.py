@@ -8,7 +8,7 @@ from evenhand.decisions.labels import MISSING, OVERALL, REST, crossed_values, ex
 from evenhand.findings.limits import HIDDEN
 from evenhand.findings.sentences.crossed import Facet, Naming, crossed_people, goes_on
 from evenhand.lenses.measures import look_up
-from evenhand.lenses.rows import Row
+from evenhand.lenses.rows import KNOWN_SHARES, Row
 from evenhand.lenses.scope import HIDDEN_UNDER
 from evenhand.speech import number
 
@@ -29,6 +29,8 @@ OTHERS = {REST: "everybody else", OVERALL: "people overall"}
 _LIKE_NOTHING = {"", "nan", "none", "null", "na"}
 # The lenses that say which class counts as positive, the first that does first.
 _KNOW_POSITIVE = ("statistical", "counterfactual", "thresholds", "labelers")
+# What tells apart the rows whose truth is known unequally often.
+_PLACE = ("attribute", "group", "reference", "class", "stratum", "over_groups")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +75,8 @@ class Words:
     what a class is for the person decided about; `names` are the groups as tables show them;
     `same_people` are columns that name the same people as another does, as a writer's and a
     reader's do; `heard` are terms that were explained before, `told` the rows of findings outside
-    their limits that were said before, the leading one first.
+    their limits that were said before, the leading one first; `known` says by the places of rows
+    whose truth is known how often, where that forbids to judge them.
     """
 
     item: Pair | None = None
@@ -92,6 +95,7 @@ class Words:
     same_people: frozenset[str] = frozenset()
     heard: frozenset[str] = frozenset()
     told: tuple[tuple[Row, ...], ...] = ()
+    known: Mapping[tuple[Any, ...], Mapping[str, Any]] = field(default_factory=dict)
     # A table of many rows names the same groups over and over.
     namings: dict[tuple[str | None, str | None], Naming] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -125,6 +129,7 @@ class Words:
             meaning={positive: is_} if positive and is_ else {},
             names=names,
             same_people=_same_people(names, system.get("groups") or {}),
+            known=_known_shares(details),
         )
 
     # --- who ---------------------------------------------------------------------------------
@@ -413,6 +418,14 @@ class Words:
         """
         return term if term in self.heard else f"{term} ({GLOSSES[term]})"
 
+    # --- what is known -----------------------------------------------------------------------
+
+    def shares_known(self, row: Row) -> Mapping[str, Any] | None:
+        """Whose truth is known how often, where a row is withheld for it; None if nobody said."""
+        over_groups = look_up(row["measure"]).over_groups
+        place = (row.get("lens"), *(row.get(name) for name in _PLACE[:-1]), over_groups)
+        return self.known.get(place)
+
     # --- mistakes ----------------------------------------------------------------------------
 
     def a_miss(self, article: str, name: str | None) -> str:
@@ -507,6 +520,16 @@ def group_names(groups: Iterable[tuple[str | None, str | None]]) -> dict[tuple[A
     return {
         (attribute, str(value)): str(name_of(value, attribute, shared=len(holders[str(value)]) > 1))
         for attribute, value in pairs
+    }
+
+
+def _known_shares(details: Mapping[str, Any]) -> dict[tuple[Any, ...], Mapping[str, Any]]:
+    """What lenses left of how often the truth is known, by the lens and place of rows."""
+    return {
+        (lens, *(one[name] for name in _PLACE)): one
+        for lens, held in details.items()
+        if isinstance(held, Mapping)
+        for one in held.get(KNOWN_SHARES) or ()
     }
 
 

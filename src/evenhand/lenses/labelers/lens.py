@@ -46,10 +46,11 @@ from evenhand.lenses.labelers.sample import (
     label_tables,
     samples,
 )
-from evenhand.lenses.rows import LensResult, Options, Rows, exclusions
+from evenhand.lenses.rows import KNOWN_SHARES, LensResult, Options, Rows, exclusions
 from evenhand.lenses.scope import REST_ALONE, Scope, choose_reference
 from evenhand.lenses.settings import check_setting_groups, truth_quality
 from evenhand.lenses.statistical.confusion import prepare
+from evenhand.lenses.statistical.reviewed import reviewed, withhold
 from evenhand.speech import agree, plural
 
 LENS = "labelers"
@@ -97,7 +98,10 @@ def measure(decisions: Decisions, options: Options) -> LensResult:
             reference=choose_reference(whole.groups, whole.labels, asked, others=REST_ALONE),
         )
         rows, remarks, table = attribute_rows(scope, tables, settings)
-        parts += rows
+        marked, why = withhold(rows, reviewed(tally, attribute, decisions.roles))
+        parts += marked
+        if why:
+            details[KNOWN_SHARES] = [*details.get(KNOWN_SHARES, ()), *why]
         notes += remarks
         if decisions.roles.seconds:
             table["times"], remarks = time_details(scope, prepare(tally, decisions.roles)[0])

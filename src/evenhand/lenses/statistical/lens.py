@@ -13,7 +13,7 @@ from evenhand.decisions.tallies.collect import Need, group_needs
 from evenhand.decisions.tally import Tally
 from evenhand.errors import DataError, UsageError, nearest
 from evenhand.lenses.measures import CATALOGUE, counted_rates
-from evenhand.lenses.rows import LensResult, Options, Rows, exclusions
+from evenhand.lenses.rows import KNOWN_SHARES, LensResult, Options, Rows, exclusions
 from evenhand.lenses.scope import Scope, choose_reference, rule_name
 from evenhand.lenses.statistical import lacks as lacks
 from evenhand.lenses.statistical.compare import (
@@ -24,6 +24,7 @@ from evenhand.lenses.statistical.compare import (
 )
 from evenhand.lenses.statistical.confusion import Confusion, confusion, find_classes, prepare
 from evenhand.lenses.statistical.rates import SHARE, GroupRates, group_rates, rest_rates
+from evenhand.lenses.statistical.reviewed import reviewed, withhold
 from evenhand.lenses.statistical.summaries import (
     Worst,
     equalised_odds_rows,
@@ -65,6 +66,7 @@ def measure(decisions: Decisions, options: Options) -> LensResult:
     notes: list[str] = []
     details: dict[str, object] = {}
     units: dict[str, object] = {}
+    unequal: list[dict[str, object]] = []
     excluded: dict[str, int] = {}
     scores = _held_scores(decisions)
     ruled = decisions.roles.rule is not None
@@ -74,6 +76,7 @@ def measure(decisions: Decisions, options: Options) -> LensResult:
     for attribute, tally in zip(attributes, tallies, strict=True):
         check_thresholds(tally, attribute, decisions.roles)
         excluded |= left_out(tally, attribute, decisions.roles)
+        found: list[Rows] = []
         if ruled:
             classes, positive = find_classes(tally, decisions.roles)
             details |= {"classes": list(classes), "positive": positive}
@@ -85,12 +88,17 @@ def measure(decisions: Decisions, options: Options) -> LensResult:
             rows, remarks = measure_tally(
                 tally, attribute, decisions.roles, options, gathered=gathered
             )
-            parts += rows
+            found += rows
             notes += remarks
         if scores is not None:
-            parts += _scored(scores, attribute, tally, options)
+            found += _scored(scores, attribute, tally, options)
+        marked, why = withhold(found, reviewed(tally, attribute, decisions.roles))
+        parts += marked
+        unequal += why
     if units:
         details["units"] = units
+    if unequal:
+        details[KNOWN_SHARES] = unequal
     return LensResult(
         lens=LENS,
         rows=Rows.gather(parts),

@@ -16,7 +16,7 @@ from evenhand.decisions.tallies.collect import Need, group_needs
 from evenhand.decisions.tallies.near import nearest_rows
 from evenhand.decisions.tallies.thresholds import Margins
 from evenhand.errors import UsageError
-from evenhand.lenses.rows import LensResult, Options, Rows, exclusions
+from evenhand.lenses.rows import KNOWN_SHARES, LensResult, Options, Rows, exclusions
 from evenhand.lenses.scope import (
     HIDDEN_UNDER,
     REST_ALONE,
@@ -25,6 +25,7 @@ from evenhand.lenses.scope import (
     threshold_rule,
 )
 from evenhand.lenses.settings import check_setting_groups, truth_quality
+from evenhand.lenses.statistical.reviewed import reviewed, withhold
 from evenhand.lenses.thresholds import lacks as lacks
 from evenhand.lenses.thresholds.costs import cost_curve
 from evenhand.lenses.thresholds.margins import Margin, measure_margins, tally_margins
@@ -95,7 +96,13 @@ def measure(decisions: Decisions, options: Options) -> LensResult:
             strata=tuple(margin.stratum for margin in strata),
             reference=choose_reference(whole.groups, sizes, asked, others=REST_ALONE),
         )
-        parts += attribute_rows(scope, strata, settings)
+        known = None
+        if tallied.unusable:
+            known = reviewed(decisions.count(attribute), attribute, decisions.roles)
+        marked, why = withhold(attribute_rows(scope, strata, settings), known)
+        parts += marked
+        if why:
+            details[KNOWN_SHARES] = [*details.get(KNOWN_SHARES, ()), *why]
         tables, remarks = margin_details(scope, whole)
         notes += remarks + margin_notes(scope, whole)
         table: dict[str, Any] = {"attribute": attribute.name, "groups": tables}

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from evenhand.findings.limits import is_unreviewed
 from evenhand.findings.sentences.words import words
 from evenhand.lenses.measures import look_up, surely_apart
 from evenhand.lenses.rows import Row
@@ -82,7 +83,9 @@ def _figures(view: View, attribute: str) -> list[Block]:
 
 
 def _unproven(rows: Sequence[Row]) -> str:
-    """That no finding is made of these gaps: nothing is proven, or only on few cases."""
+    """That no finding is made of these gaps: why not, or that it rests on few cases."""
+    if any(map(is_unreviewed, rows)):
+        return "the data cannot tell"
     few = [row for row in rows if row["value"] is not None and surely_apart(row)]
     return "proven only where cases are few" if few else "the data prove none"
 
@@ -141,6 +144,8 @@ def _beside_noise(view: View, row: Row) -> Iterator[str]:
     """A plain root mean square beside what sampling noise alone would give."""
     record = look_up(row["measure"])
     if record.variant_of is not None or record.floor is None or row["value"] is None:
+        return
+    if is_unreviewed(row):
         return
     for floor in view.where(LENS, measure=record.floor, attribute=row["attribute"])[-1:]:
         if floor["value"] is not None:

@@ -4,7 +4,9 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from evenhand.findings.limits import is_unreviewed
 from evenhand.findings.sentences.words import words
+from evenhand.lenses.measures import surely_apart
 from evenhand.lenses.rows import Row
 from evenhand.report.blocks import (
     Block,
@@ -70,12 +72,14 @@ def _wrong_labels(view: View, attribute: str) -> list[Block]:
 
 
 def _told(view: View, attribute: str) -> str:
-    for row in by_size(view.whole("statistical", "accuracy_gap", attribute=attribute)):
-        low, high = row["family_low"], row["family_high"]
-        if row["value"] is not None and None not in (low, high) and (low > 0 or high < 0):
+    rows = by_size(view.whole("statistical", "accuracy_gap", attribute=attribute))
+    for row in rows:
+        if row["value"] is not None and surely_apart(row):
             group, other = short(row["group"]), short(row["reference"])
             worse, better = (group, other) if row["value"] < 0 else (other, group)
             return f"Labels on {worse} are wrong more often than on {better}"
+    if any(map(is_unreviewed, rows)):
+        return f"The data cannot tell by {short(attribute)} whose labels are wrong more often"
     return f"The data prove no difference by {short(attribute)} in how often labels are wrong"
 
 
@@ -193,17 +197,14 @@ def where_section(view: View) -> dict[str, Any] | None:
 
 
 def _heading(view: View) -> str:
-    for row in by_size(view.whole(LENS, "auc_gap")):
-        low, high = row["family_low"], row["family_high"]
-        if (
-            row["value"] is not None
-            and low is not None
-            and high is not None
-            and (low > 0 or high < 0)
-        ):
+    rows = by_size(view.whole(LENS, "auc_gap"))
+    for row in rows:
+        if row["value"] is not None and surely_apart(row):
             way = "better" if row["value"] > 0 else "less well"
             return f"The score ranks {short(row['group'])} {way} than {short(row['reference'])}"
-    if view.whole(LENS, "auc_gap"):
+    if any(map(is_unreviewed, rows)):
+        return "The data cannot tell whether the score ranks each group’s cases equally well"
+    if rows:
         return "The data prove no difference in how well the score ranks each group’s cases"
     return "Gaps and how rare a group is in each class, side by side"
 
