@@ -253,7 +253,11 @@ def test_demo_tells_what_was_planted_and_found(run, tmp_path):
     told = " ".join(out.split())
     assert "Planted: posts by nonbinary people come down from a score of 0.35" in told
     assert "Gap found. Posts by nonbinary people are removed on far weaker evidence" in told
-    assert "What to do: A cut of 0.66 (0.58 to 0.70) for posts by nonbinary people would" in told
+    assert (
+        "What to do: A cut of 0.65 for nonbinary people would be within what was agreed (audited "
+        "again with it); today theirs is 0.35, everybody else's 0.60. Whether groups may have "
+        "cuts of their own is a question of law."
+    ) in told
     assert "Implementation: the model team." in told
     assert "Implementation: guidelines and training." in told
     # Commands are to be copied: they are the only lines that may be wider than the window.

@@ -1286,14 +1286,26 @@ CURVE = {
     "attribute": "gender", "group": "nonbinary", "cheapest": {"threshold": 0.58},
     "threshold_low": 0.55, "threshold_high": 0.61, "present": {"threshold": 0.35},
 }  # fmt: skip
-DETAILS = {"thresholds": {"cost_curves": {"groups": [CURVE]}}}
+NAMES_AND_CUTS = (("nonbinary", 0.35), ("male", 0.6), ("female", 0.6))
+TODAY = [{"group": name, "threshold": cut} for name, cut in NAMES_AND_CUTS]
+AUDITED = [
+    {"attribute": "gender", "group": "nonbinary", "threshold": cut, "verdict": verdict}
+    for cut, verdict in ((0.58, OPEN), (0.59, IN))
+]
+DETAILS = {
+    "thresholds": {
+        "attributes": [{"attribute": "gender", "groups": TODAY}],
+        "cost_curves": {"groups": [CURVE]},
+        "audited_cuts": AUDITED,
+    }
+}
 LAW = "Whether groups may have cuts of their own is a question of law."
 COMPARE = "compare remedies side by side, with what each costs (evenhand compare)."
 # 16.7 − 6 = 10.7, up to 23.5 − 6 = 17.5; the nearer end allows for its being told only outside.
 LESS = "To keep what was agreed, the weight of a miss would have to fall by 11 (1.0 to 18)."
 STEPS = {
-    "thresholds": f"A cut of 0.58 (0.55 to 0.61) for posts by nonbinary people would meet the "
-    f"agreement; today it is 0.35. {LAW}",
+    "thresholds": "A cut of 0.59 for nonbinary people would be within what was agreed (audited "
+    f"again with it); today theirs is 0.35, everybody else's 0.60. {LAW}",
     "labelers": f"{LESS} Go through labels on posts by nonbinary people with the labelers, and say "
     "in the guideline and in training how much evidence is enough.",
     "counterfactual": f"{LESS} Train on texts with the words exchanged, or mask them, and "
@@ -1311,6 +1323,76 @@ def test_what_to_do_next(lens: str) -> None:
     assert next_step(finding, THREE[0], POSTS, DETAILS) == STEPS[lens]
     for verdict in (IN, OPEN, "not assessed"):
         assert next_step(finding | {"verdict": verdict}, THREE[0], POSTS, DETAILS) == ""
+
+
+def with_cuts(cuts: dict[str, float | None], *tried: tuple[float, str]) -> Any:
+    """Details of an audit in which groups have these cuts, and these were audited."""
+    today = [{"group": name, "threshold": cut} for name, cut in cuts.items()]
+    shown: dict[str, Any] = {
+        "attributes": [{"attribute": "gender", "groups": today}],
+        "cost_curves": {"groups": [CURVE]},
+    }
+    if tried:
+        shown["audited_cuts"] = [
+            {"attribute": "gender", "group": "nonbinary", "threshold": cut, "verdict": verdict}
+            for cut, verdict in tried
+        ]
+    return {"thresholds": shown}
+
+
+THEIRS_ALONE = {"nonbinary": 0.35, "male": 0.6, "female": 0.6}
+ONE_FOR_ALL = dict.fromkeys(THEIRS_ALONE, 0.6)
+# What is said of cuts: today's, and one only where an audit with it says within.
+CUTS = {
+    "not tried, as in a record of before": (
+        with_cuts(THEIRS_ALONE),
+        "Nonbinary people's cut is 0.35 today, everybody else's 0.60.",
+    ),
+    "none within": (
+        with_cuts(THEIRS_ALONE, (0.58, OPEN), (0.59, OUT)),
+        "Nonbinary people's cut is 0.35 today, everybody else's 0.60; of the cuts tried none is "
+        "shown to be within what was agreed.",
+    ),
+    "one cut for all, and one within": (
+        with_cuts(ONE_FOR_ALL, (0.655, IN)),
+        "A cut of 0.655 for nonbinary people would be within what was agreed (audited again with "
+        "it); today one cut of 0.600 holds for all.",
+    ),
+    "one cut for all, none within": (
+        with_cuts(ONE_FOR_ALL, (0.66, OPEN)),
+        "Today one cut of 0.60 holds for all; of the cuts tried for nonbinary people none is "
+        "shown to be within what was agreed.",
+    ),
+    "one cut for all, not tried": (
+        with_cuts(ONE_FOR_ALL),
+        "Today one cut of 0.60 holds for all.",
+    ),
+    "three cuts": (
+        with_cuts({"nonbinary": 35.0, "male": 60.0, "female": 55.0}, (62.0, IN)),
+        "A cut of 62 for nonbinary people would be within what was agreed (audited again with "
+        "it); today theirs is 35, men's 60 and women's 55.",
+    ),
+    "many cuts": (
+        with_cuts({"nonbinary": -0.5, "a": -0.25, "b": 0.5, "c": 1.0, "d": 1.5}),
+        "Nonbinary people's cut is −0.50 today, everybody else's between −0.25 and 1.50.",
+    ),
+    "a group with several": (
+        with_cuts({"nonbinary": 0.35, "male": 0.6, "female": None}),
+        "Nonbinary people's cut is 0.35 today.",
+    ),
+    "they have several": (
+        with_cuts({"nonbinary": None, "male": 0.6}),
+        "Move the cut for posts by nonbinary people to where the chance of a violation is 14%; "
+        "today it is 5.6% (4.1% to 8.8%).",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_a_cut_is_named_only_where_an_audit_says_within(name: str) -> None:
+    finding = {"verdict": OUT, "layer": "implementation", "lens": "thresholds"}
+    details, expected = CUTS[name]
+    assert next_step(finding, THREE[0], POSTS, details) == f"{expected} {LAW}"
 
 
 def test_what_to_do_counts_the_decisions_between_a_gap_and_its_limit() -> None:

@@ -106,6 +106,15 @@ def find(
     return [_in_words(one, its) for one, its in zip(findings, said)]
 
 
+def outside_leads(rows: Rows, positive: str | None, *, lens: str) -> Iterator[Row]:
+    """The rows that lead what a lens finds outside its limits."""
+    for family in gather(rows, positive):
+        if family.lens == lens and not family.labelers and family.verdict == OUTSIDE:
+            lead = leading(family.judged)
+            if lead is not None:
+                yield lead
+
+
 def _said_once(found: Sequence[tuple[Key, Finding]]) -> list[tuple[Key, Finding]]:
     """The findings, without those that say the same choice again on another scale.
 

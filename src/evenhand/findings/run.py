@@ -41,6 +41,7 @@ from evenhand.findings.limits import (
     shares_told,
 )
 from evenhand.findings.record import SCHEMA, read_record, record_text
+from evenhand.findings.recut import FirstAudit, audited_cuts
 from evenhand.findings.registry import FORMER_NAMES, LENSES, choose_lenses, lacking
 from evenhand.findings.sentences.verdict import verdict_words
 from evenhand.findings.sentences.words import Words, positive_class
@@ -319,7 +320,13 @@ def audit(
 
             results[-1].details.update(words=carriers(words), words_toward=words.norm_group)
     result = conclude(
-        decisions, results, bands, charter=chartered, keep_small=keep_small, made=made
+        decisions,
+        results,
+        bands,
+        options=options,
+        charter=chartered,
+        keep_small=keep_small,
+        made=made,
     )
     return replace(result, forms=filled) if filled else result
 
@@ -329,6 +336,7 @@ def conclude(
     results: list[LensResult],
     limits: list[Limit],
     *,
+    options: Options,
     charter: Charter | None = None,
     keep_small: bool,
     made: dict[str, Any],
@@ -341,6 +349,18 @@ def conclude(
     # Small cells may be kept in the record, but nobody is told of them in a sentence.
     hidden = hide_small(rows)
     shown = rows if keep_small else hidden
+    cuts = audited_cuts(
+        FirstAudit(
+            decisions=decisions,
+            results=results,
+            rows=hidden,
+            limits=limits,
+            options=options,
+            positive=positive,
+        )
+    )
+    if cuts:
+        details["thresholds"] = {**details["thresholds"], "audited_cuts": cuts}
     excluded = dict(decisions.left_out)
     for result in results:
         excluded |= result.excluded

@@ -167,6 +167,7 @@ _KNOWN = {
         )
     )
 }
+_AUDITED_CUT = table({"attribute": text, "group": text, "threshold": number, "verdict": _VERDICT})
 _THRESHOLDS = table(
     {},
     {
@@ -179,7 +180,10 @@ _THRESHOLDS = table(
                     "groups": list_of(
                         table(
                             {"group": text},
-                            {"bandwidth": _NUMBER, "raw": _NUMBER, "sensitivity": maybe(_TRIED)},
+                            {
+                                **dict.fromkeys(("threshold", "bandwidth", "raw"), _NUMBER),
+                                "sensitivity": maybe(_TRIED),
+                            },
                         )
                     ),
                     "evidence": map_of(list_of(_EVIDENCE)),
@@ -189,6 +193,7 @@ _THRESHOLDS = table(
         "cost_curves": maybe(
             table({}, {"groups": list_of(_CURVE), "equalised": list_of(_EQUALISED)})
         ),
+        "audited_cuts": maybe(list_of(_AUDITED_CUT)),
     },
 )  # fmt: skip
 _GRID = list_of(_NUMBERS)

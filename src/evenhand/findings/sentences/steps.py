@@ -8,6 +8,7 @@ from evenhand.findings.limits import OUTSIDE
 from evenhand.findings.sentences.agreed import ends, plain_value
 from evenhand.findings.sentences.beyond import amount, coming_back, edge_of
 from evenhand.findings.sentences.rates import pointed_at
+from evenhand.findings.sentences.recut import cut_step
 from evenhand.findings.sentences.redecide import decisions_step
 from evenhand.findings.sentences.rescore import calibration_step, ranking_step
 from evenhand.findings.sentences.rows import closest_class
@@ -185,8 +186,9 @@ def _heaviest(details: Mapping[str, Any]) -> str:
 
 
 def _cut(lead: Row, words: Words, details: Mapping[str, Any]) -> str:
-    """The cut that would meet what was agreed, with its interval and the present one."""
-    curves = ((details.get("thresholds") or {}).get("cost_curves") or {}).get("groups") or []
+    """The cut that an audit showed to be within what was agreed, if any, and the present ones."""
+    shown = details.get("thresholds") or {}
+    curves = (shown.get("cost_curves") or {}).get("groups") or []
     own = next(
         (
             one
@@ -195,15 +197,12 @@ def _cut(lead: Row, words: Words, details: Mapping[str, Any]) -> str:
         ),
         None,
     )
+    has_cut = own is not None and own["cheapest"]["threshold"] is not None
+    step = ""
+    if has_cut and look_up(lead["measure"]).kind != "ratio":
+        step = cut_step(lead, words, shown)
     whose = words.subject(lead["attribute"], lead["group"])
-    cut = own["cheapest"]["threshold"] if own else None
-    if own is None or cut is None or look_up(lead["measure"]).kind == "ratio":
-        return f"{_move_cut(lead, words, whose)} {_LAW}"
-    low, high = own.get("threshold_low"), own.get("threshold_high")
-    span = f" ({low:.2f} to {high:.2f})" if low is not None and high is not None else ""
-    present = (own.get("present") or {}).get("threshold")
-    today = f"; today it is {present:.2f}" if present is not None else ""
-    return f"A cut of {cut:.2f}{span} for {whose} would meet the agreement{today}. {_LAW}"
+    return f"{step or _move_cut(lead, words, whose)} {_LAW}"
 
 
 def _move_cut(lead: Row, words: Words, whose: str) -> str:
