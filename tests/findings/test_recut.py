@@ -13,7 +13,9 @@ import evenhand as eh
 from evenhand.cli.demo import moderation_story
 from evenhand.decisions.table import Decisions
 from evenhand.findings import recut
+from evenhand.findings.record import read_record
 from evenhand.findings.run import Audit, audit
+from evenhand.report.terminal import as_text
 from evenhand.simulate.moderation import Group, moderation
 
 CHARTER = """\
@@ -187,6 +189,51 @@ def test_nobody_else_may_come_to_lie_outside(folder: Path) -> None:
     assert groups(with_theirs, "outside") == {"female", "male"}
     assert "nonbinary" not in groups(with_theirs, "cannot tell")
     assert (0.65, "outside") in audited(eh.audit(table, threshold=THEIRS_ALONE, **both))
+
+
+def test_a_record_says_the_same_and_an_older_one_names_no_cut(
+    run: Any, folder: Path, tmp_path: Path
+) -> None:
+    cuts, _, expected = TABLES["theirs_alone"]
+    table, charter = folder / "theirs_alone.parquet", folder / "charter.toml"
+    result = eh.audit(table, threshold=cuts, charter=charter, **ROLES)
+    result.save(tmp_path / "audit.json")
+    record = read_record(tmp_path / "audit.json")
+    assert expected in " ".join(as_text(record).split())
+    # As it was written before: the cheapest cut, never audited.
+    del record["details"]["thresholds"]["audited_cuts"]
+    for finding in record["findings"]:
+        if finding["measure"] == "cost_ratio":
+            older = f"A cut of 0.66 (0.58 to 0.70) would meet the agreement. {LAW}"
+            finding["sentence"] = finding["sentence"].replace(finding["next"], older)
+            finding["next"] = older
+    (tmp_path / "older.json").write_text(json.dumps(record))
+    said = f"Nonbinary people's cut is 0.35 today, everybody else's 0.60. {LAW}"
+    (lead, *_) = read_record(tmp_path / "older.json")["findings"]
+    assert lead["next"] == said
+    assert lead["sentence"].endswith(said)
+    for form in ("md", "html"):
+        code, _, _ = run("report", tmp_path / "older.json", "--out", f"page.{form}")
+        page = Path(f"page.{form}").read_text().replace("&#39;", "'")
+        assert code == 0
+        assert said in page
+        assert "would meet" not in page
+        assert "would be within" not in page
+
+
+def test_no_other_record_is_read_otherwise(folder: Path, tmp_path: Path) -> None:
+    cuts = {
+        "outside": THEIRS_ALONE,
+        "cannot tell": with_cut(0.6, 0.6),
+        "within": with_cut(0.6, 0.65),
+    }
+    for verdict, threshold in cuts.items():
+        table, charter = folder / "theirs_alone.parquet", folder / "charter.toml"
+        result = eh.audit(table, threshold=threshold, charter=charter, **ROLES)
+        result.save(tmp_path / "audit.json")
+        assert result.verdict == verdict
+        read = json.loads(json.dumps(read_record(tmp_path / "audit.json")["findings"]))
+        assert read == json.loads(json.dumps(result.record()["findings"]))
 
 
 def test_no_cut_is_named_where_it_cannot_be_audited(

@@ -8,7 +8,11 @@ from typing import Any
 import numpy as np
 
 from evenhand.files.documents import check_document, check_schema, read_json, sealed
+from evenhand.findings.limits import OUTSIDE
 from evenhand.findings.registry import FORMER_NAMES
+from evenhand.findings.sentences.finding import whole
+from evenhand.findings.sentences.steps import next_step
+from evenhand.findings.sentences.words import Words
 from evenhand.findings.shape import RECORD
 from evenhand.lenses.rows import COLUMNS, Rows
 
@@ -26,7 +30,8 @@ def read_record(path: str | Path) -> dict[str, Any]:
     if document["schema"] == FIRST:
         document = upgrade(document)
     check_document(document, RECORD, source=path, noun="record")
-    return {name: value for name, value in document.items() if name != "checksum"}
+    document = {name: value for name, value in document.items() if name != "checksum"}
+    return _without_unaudited_cuts(document)
 
 
 def record_text(record: Mapping[str, Any], *, rows: Rows | None = None) -> str:
@@ -164,6 +169,41 @@ def upgrade(document: Mapping[str, Any]) -> dict[str, Any]:
     known = {name: value for name, value in raised.items() if name in document}
     asides = {"unjudged": _unjudged(document.get("results"))}
     return {**document, **known, "schema": SCHEMA, "asides": asides, "headline": None}
+
+
+def _without_unaudited_cuts(document: dict[str, Any]) -> dict[str, Any]:
+    """A record with what to do about cuts said anew, where none was audited.
+
+    Earlier versions named the cheapest one, which audited may lie outside all the same.
+    """
+    details = document.get("details") or {}
+    thresholds = details.get("thresholds") or {}
+    if "audited_cuts" in thresholds or not thresholds.get("cost_curves"):
+        return document
+    of_cuts = [one for one in document["findings"] if _is_step_of_cuts(one, document)]
+    if not of_cuts:
+        return document
+    results = document["results"]
+    words = Words.of(
+        charter=document.get("charter"),
+        roles=document["data"].get("roles") or {},
+        details=details,
+        groups=((row.get("attribute"), row.get("group")) for row in results),
+    )
+    anew = {}
+    for one in of_cuts:
+        lead = {**dict.fromkeys(COLUMNS), **results[one["numbers"][0]]}
+        step = next_step(one, lead, words, details)
+        anew[id(one)] = {**one, "next": step, "sentence": whole(one["line"], step)}
+    return {**document, "findings": [anew.get(id(one), one) for one in document["findings"]]}
+
+
+def _is_step_of_cuts(finding: Mapping[str, Any], document: Mapping[str, Any]) -> bool:
+    """Whether a finding says what to do about a cut, and the row is there that it speaks of."""
+    numbers = finding.get("numbers") or [-1]
+    outside = finding.get("lens") == "thresholds" and finding["verdict"] == OUTSIDE
+    stated = 0 <= numbers[0] < len(document["results"])
+    return outside and stated and bool(finding.get("line") and finding.get("next"))
 
 
 def _unjudged(results: Any) -> dict[str, list[int]]:
