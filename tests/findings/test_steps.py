@@ -1,4 +1,4 @@
-"""Every finding outside its limit ends with a number of what to do: by hand, and one and all."""
+"""What to do about each finding outside its limit, with a number where one is advice: by hand."""
 
 import re
 from collections.abc import Iterator
@@ -144,8 +144,23 @@ def test_what_to_do_has_a_number_whatever_lies_outside(name: str) -> None:
         said = str(one.next)
         if one.lens == "labelers" and re.search("the (labeler|[a-z]+ labelers) who lies? o", said):
             continue  # they are counted in words
-        assert re.search(r"\(([\d.,%−]+ to [\d.,%−]+|up to [\d.,]+)", said), (measure, said)
         assert not re.search(r"  | \.|[^.]$", said), said
+        number = re.search(r"\(([\d.,%−]+ to [\d.,%−]+|up to [\d.,]+)", said)
+        if withheld_of(name, measure):
+            assert not number, (measure, said)
+            assert "Look first" in said
+            continue
+        assert number, (measure, said)
+
+
+def withheld_of(name: str, measure: str) -> bool:
+    """Whether nobody knows which of its decisions are wrong, or only more mistakes keep a limit."""
+    record = look_up(measure)
+    # `band` says that as many at most may be decided rightly.
+    if measure in ("true_positive_rate", "true_negative_rate", "accuracy", "precision"):
+        return True
+    selected = record.base == "selection_rate" or measure == "selection_rate"
+    return selected and "counterfactual" not in record.lenses and record.counts != "classes"
 
 
 def test_the_tables_have_every_measure_of_the_catalogue() -> None:
@@ -204,7 +219,7 @@ def test_of_precision_wrong_decisions_fall_away() -> None:
     said = str(found_.next)
     assert re.match(
         r"To keep what was agreed, about 200 \(\d+ to \d+\) of the 400 wrong decisions on people "
-        r"of group a who get decision '1' would have to come out otherwise\. Look first", said
+        r"of group a who get decision '1' would have to be decided differently\. Look first", said
     ), said  # fmt: skip
     short, enough = (
         next(iter(precise(x).rows.where(measure="precision_gap", group="a", class_="1")))["value"]
@@ -234,11 +249,11 @@ def test_of_precision_the_lower_side_moves_whichever_leads() -> None:
     assert wrong_decisions(high | {"limit_low": 0.0, "limit_high": 0.7}, []) is None
 
 
-def test_a_rate_of_one_group_counts_its_decisions() -> None:
+def test_a_rate_of_one_group_counts_its_wrong_decisions() -> None:
     lead = rate("false_positive_rate", "a", 240, 800, limit_low=0.0, limit_high=0.1)
     # (0.30 − 0.10) × 800.
     assert decisions_step(lead, Words()).startswith("To keep what was agreed, about 160 (1")
-    assert "of the 800 decisions on people of group a whose truth is not '1'" in (
+    assert "of the 240 wrong decisions on people of group a whose truth is not '1'" in (
         decisions_step(lead, Words())
     )
 
@@ -247,11 +262,11 @@ SPREAD = {"a": (100, 500), "b": (250, 500), "c": (240, 500), "d": (260, 500)}
 
 
 def spread(counts: dict[str, tuple[int, int]], limit: float) -> tuple[Row, list[dict[str, Any]]]:
-    rates = [rate("selection_rate", name, *pair) for name, pair in counts.items()]
+    rates = [rate("true_positive_rate", name, *pair) for name, pair in counts.items()]
     values = [one["value"] for one in rates]
     own = {"group": None, "reference": None, "n": len(rates), "n_reference": None}
     size = float(np.std(values))
-    return row("selection_rate_spread", size, size - 0.02, size + 0.02, limit_low=0.0,
+    return row("true_positive_rate_spread", size, size - 0.02, size + 0.02, limit_low=0.0,
                limit_high=limit, **own), rates  # fmt: skip
 
 
@@ -269,9 +284,18 @@ def test_of_a_spread_the_furthest_group_is_counted_and_named() -> None:
     said = spread_step(lead, Words(), rates)
     assert re.fullmatch(
         r"Group a lies furthest from the other groups: 20\.0% against 50\.0% on average\. To keep "
-        r"what was agreed with the others as they are, about 83 \(\d+ to \d+\) of the 500 "
-        r"decisions on group a would have to come out otherwise\.", said
+        r"what was agreed with the others as they are, about 83 \(\d+ to \d+\) of the 400 wrong "
+        r"decisions on people of group a whose truth is '1' would have to be decided differently\.",
+        said,
     ), said  # fmt: skip
+
+
+def test_of_a_spread_nobody_is_brought_nearer_by_more_mistakes_or_by_unknown_ones() -> None:
+    first = "Group a lies furthest from the other groups: 20.0% against 50.0% on average."
+    lead, rates = spread(SPREAD, 0.06)
+    for measure in ("false_positive_rate", "selection_rate"):
+        one = lead | {"measure": f"{measure}_spread"}
+        assert spread_step(one, Words(), [rate | {"measure": measure} for rate in rates]) == first
 
 
 def test_a_spread_that_one_group_cannot_mend_says_by_how_much_it_would_have_to_fall() -> None:
@@ -279,7 +303,7 @@ def test_a_spread_that_one_group_cannot_mend_says_by_how_much_it_would_have_to_f
     assert decisions_of_furthest(lead, rates) is None
     said = spread_step(lead, Words(), rates)
     assert said.startswith("Group a lies furthest from the other groups: 20.0% against 50.0% on")
-    assert "the selection rate spread would have to fall by 12.1 points (10.1 to 14.1)." in said
+    assert "the true positive rate spread would have to fall by 12.1 points (10.1 to 14.1)." in said
     # Where not all rates are known, nobody is called the furthest.
     assert spread_step(lead, Words(), rates[:3]) == ""
 
@@ -315,32 +339,79 @@ def region(name: str, group: str, n: int, hits: int) -> list[tuple[str, str, int
     return [(name, group, int(i < hits)) for i in range(n)]
 
 
-def test_over_strata_the_same_share_moves_and_the_weightiest_comes_first() -> None:
+def within_regions(true: int) -> list[str]:
     """In six regions 20 points fewer of a are selected; over all it is two points."""
     rows = []
     for k in range(6):
         many, few, p = 80 + 40 * k, 280 - 40 * k, 0.3 + 0.1 * k
         rows += region(f"r{k}", "a", many, round(many * (p - 0.2)))
         rows += region(f"r{k}", "c", few, round(few * p))
-    frame = pl.DataFrame(rows, schema=["region", "group", "yes"], orient="row")
-    audit = eh.audit(frame, decision="yes", group="group", stratum="region", positive="1",
-                     reference={"group": "c"}, limits={"selection_rate_gap": 0.1})  # fmt: skip
+    rows = [(*row, true) for row in rows]
+    # Beside them as many others of either group, all decided rightly.
+    rows += [(name, group, 1 - true, 1 - true) for name, group, _, _ in rows]
+    frame = pl.DataFrame(rows, schema=["region", "group", "yes", "truth"], orient="row")
+    measure = "true_positive_rate_gap" if true else "false_positive_rate_gap"
+    audit = eh.audit(frame, truth="truth", decision="yes", group="group", stratum="region",
+                     positive="1", reference={"group": "c"}, limits={measure: 0.1},
+                     lenses=["statistical"])  # fmt: skip
     [told] = [one for one in audit.findings if one.verdict == "outside"]
     assert told.claim is not None
     assert told.claim.stratum == SUMMARY
-    # (0.20 − 0.10) of 1,080 decisions; the two regions in the middle weigh most, 160 × 200 ÷ 360.
+    return [str(told.next), told.line]
+
+
+def test_over_strata_the_same_share_moves_and_the_weightiest_comes_first() -> None:
+    said, line = within_regions(true=1)
+    # (0.20 − 0.10) of 1,080 decisions, of which 448 are right; the two regions in the middle weigh
+    # most, 160 × 200 ÷ 360.
     assert re.match(
-        r"To keep what was agreed within region, about 108 \((\d+ to|up to) \d+\) of the 1,080 "
-        r"decisions on group a would have to come out otherwise, the same share in each\. Start "
-        r"where region is r[23]: 20 points fewer \(\d+ to \d\d\)\. ", str(told.next)
-    ), told.next  # fmt: skip
+        r"To keep what was agreed within region, about 108 \((\d+ to|up to) \d+\) of the 632 wrong "
+        r"decisions on people of group a whose truth is '1' would have to be decided differently, "
+        r"the same share of all decisions on them in each\. Start where region is r[23]: 20 points "
+        r"fewer \(\d+ to \d\d\)\. ", said
+    ), said  # fmt: skip
+    # The rates within a stratum are none of all strata together.
+    assert line.startswith("Over all strata of region together, people of group a whose truth is")
+    assert " against " not in line
+
+
+def test_over_strata_the_worse_off_side_needs_as_many_wrong_decisions_in_each() -> None:
+    # Wrongly selected are those of c, in each region by 20 points more: (0.20 − 0.10) × 1,080.
+    said, _ = within_regions(true=0)
+    assert re.match(
+        r"To keep what was agreed within region, about 108 \((\d+ to|up to) \d+\) of the 524 wrong "
+        r"decisions on people of group c whose truth is not '1' would have", said
+    ), said  # fmt: skip
+
+
+def test_over_strata_a_stratum_without_enough_wrong_decisions_leaves_the_number_out() -> None:
+    lead = row("true_positive_rate_gap", -0.2, -0.24, -0.16, stratum=SUMMARY)
+    # Of 500 decisions on a in each stratum 75 would have to move.
+    first = rate("true_positive_rate", "a", 250, 500, stratum="r1")
+    for right, said in ((400, "about 150 (110 to 190) of the 350 wrong decisions on"), (450, "")):
+        second = rate("true_positive_rate", "a", right, 500, stratum="r2")
+        step = decisions_step(lead, Words(), [first, second])
+        assert said in step
+        assert bool(step) == bool(said)
+    # Nor is it said where the rate of a stratum is not known.
+    assert decisions_step(lead, Words(), [first]) == ""
+
+
+def test_of_selection_over_strata_only_where_to_start_is_said() -> None:
+    lead = row("selection_rate_gap", -0.2, -0.24, -0.16, stratum=SUMMARY)
+    there = row("selection_rate_gap", -0.2, -0.3, -0.1, stratum="r2")
+    assert decisions_step(lead, POSTS, [there]) == (
+        "Start where region is r2: 20 points fewer (10 to 30)."
+    )
 
 
 def test_what_was_asked_of_the_same_decisions_is_not_asked_again() -> None:
-    counts = {("a", 1, 1): 240, ("a", 0, 0): 560, ("c", 1, 1): 360, ("c", 0, 0): 240}
+    counts = {("a", 1, 1): 240, ("a", 1, 0): 560, ("c", 1, 1): 360, ("c", 1, 0): 240,
+              ("a", 0, 0): 100, ("c", 0, 0): 100}  # fmt: skip
     audit = eh.audit(
-        table(counts), decision="yes", group="group", positive="1", reference={"group": "c"},
-        limits={"selection_rate_gap": 0.05, "selection_rate_ratio": 0.8}, lenses=["statistical"],
+        table(counts), truth="truth", decision="yes", group="group", positive="1",
+        reference={"group": "c"}, lenses=["statistical"],
+        limits={"true_positive_rate_gap": 0.05, "true_positive_rate_ratio": 0.8},
     )  # fmt: skip
     steps = [str(one.next) for one in audit.findings if one.verdict == "outside"]
     # .3 against .6: 200 of 800 for 5 points, 144 for four fifths.
@@ -349,8 +420,8 @@ def test_what_was_asked_of_the_same_decisions_is_not_asked_again() -> None:
     assert more.startswith("To keep what was agreed, about 200 (")
     assert steps.index(more) < steps.index(less)
     assert re.fullmatch(
-        r"What is done about decisions on group a to keep the other limit counts here too: this "
-        r"one asks for about 144 \(\d+ to \d+\) of them\.", less
+        r"What is done about wrong decisions on people of group a whose truth is '1' to keep the "
+        r"other limit counts here too: this one asks for about 144 \(\d+ to \d+\) of them\.", less
     ), less  # fmt: skip
 
 

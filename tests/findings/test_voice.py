@@ -1395,12 +1395,12 @@ def test_a_cut_is_named_only_where_an_audit_says_within(name: str) -> None:
     assert next_step(finding, THREE[0], POSTS, details) == f"{expected} {LAW}"
 
 
-def test_what_to_do_counts_the_decisions_between_a_gap_and_its_limit() -> None:
+def test_what_to_do_counts_the_wrong_decisions_between_a_gap_and_its_limit() -> None:
     finding = {"verdict": OUT, "layer": "implementation", "lens": "statistical"}
     # 10 points of 400 decisions over a limit of 5: (0.10 − 0.05) × 400 = 20, up to 0.09 × 400 = 36.
     # Told only where it is shown to lie beyond, it may be none: 0.05 is 2.4 standard errors.
     gap = {
-        "measure": "selection_rate_gap",
+        "measure": "false_positive_rate_gap",
         "attribute": "gender",
         "group": "female",
         "reference": "male",
@@ -1408,26 +1408,40 @@ def test_what_to_do_counts_the_decisions_between_a_gap_and_its_limit() -> None:
         "stratum": None,
         "value": 0.10,
         "n": 400,
+        "n_reference": 800,
         "family_low": 0.06,
         "family_high": 0.14,
         "limit_low": -0.05,
         "limit_high": 0.05,
     }
-    said = next_step(finding, gap, POSTS)
+    rate = {"measure": "false_positive_rate", "stratum": None}
+    rates = [rate | {"group": "female", "value": 0.40}, rate | {"group": "male", "value": 0.30}]
+    said = next_step(finding, gap, POSTS, {}, rates)
     assert said.startswith(
-        "To keep what was agreed, about 20 (up to 36) of the 400 decisions on posts by women would "
-        "have to come out otherwise. Look first whether the groups differ in what decisions should "
-        "depend on, and compare within it (--stratum). "
+        "To keep what was agreed, about 20 (up to 36) of the 160 wrong decisions on posts by women "
+        "that do not break the rules would have to be decided differently. Look first where it "
+        "comes from: "
     )
     # 25 points, 20 beyond: 80 from 64 to 96, for 10 standard errors leave nothing to allow for.
     far = gap | {"value": 0.25, "family_low": 0.21, "family_high": 0.29}
-    assert "about 80 (64 to 96) of the 400" in next_step(finding, far, POSTS)
+    assert "about 80 (64 to 96) of the 160" in next_step(finding, far, POSTS, {}, rates)
+    # Of the reference, which is worse off below: 0.05 × 800, and 0.30 × 800 are wrong.
     down = gap | {"value": -0.10, "family_low": -0.14, "family_high": -0.06}
-    assert next_step(finding, down, POSTS)[:70] == said[:70]
+    turned = [rates[0] | {"value": 0.20}, rates[1]]
+    assert next_step(finding, down, POSTS, {}, turned).startswith(
+        "To keep what was agreed, about 40 (up to 72) of the 240 wrong decisions on posts by men "
+    )
     heard = replace(POSTS, heard=frozenset({source_of(gap)}))
-    assert next_step(finding, gap, heard).endswith("would have to come out otherwise.")
-    rates = gap | {"measure": "false_positive_rate_gap"}
-    assert "on posts by women that do not break the rules would" in next_step(finding, rates, POSTS)
+    assert next_step(finding, gap, heard, {}, rates).endswith("have to be decided differently.")
+    # Which selections are right nobody knows.
+    chosen = gap | {"measure": "selection_rate_gap"}
+    source = (
+        "Look first whether the groups differ in what decisions should depend on, and compare "
+        f"within it (--stratum). Then {COMPARE}"
+    )
+    assert next_step(finding, chosen, POSTS) == source
+    heard = replace(POSTS, heard=frozenset({source_of(chosen)}))
+    assert next_step(finding, chosen, heard) == source
 
 
 def test_what_to_do_names_the_class_and_the_texts_to_start_with() -> None:

@@ -210,7 +210,7 @@ def compared_rates(row: Row, given: Sequence[Row]) -> list[Row]:
     """
     record = look_up(row["measure"])
     for base in _LARGER_OF.get(record.name) or (record.base,):
-        by = {one["group"]: one for one in given if one["measure"] == base}
+        by = {one["group"]: one for one in _same_place(row, given) if one["measure"] == base}
         pair = [by[row[side]] for side in ("group", "reference") if row[side] in by]
         if len(pair) == 2 and all(one["value"] is not None for one in pair):
             apart = abs(pair[0]["value"] - pair[1]["value"])
@@ -219,13 +219,19 @@ def compared_rates(row: Row, given: Sequence[Row]) -> list[Row]:
     return []
 
 
+def _same_place(row: Row, given: Sequence[Row]) -> list[Row]:
+    """The rows of the same part of the table."""
+    return [one for one in given if one.get("stratum") == row.get("stratum")]
+
+
 def both_rates(row: Row, given: Sequence[Row]) -> tuple[float, float] | None:
     """The rates of the group and of its reference; one left out is what the comparison says."""
     pair = compared_rates(row, given)
     if pair:
         return float(pair[0]["value"]), float(pair[1]["value"])
     base = look_up(row["measure"]).base
-    known = {one["group"]: one["value"] for one in given if one["measure"] == base}
+    same = _same_place(row, given)
+    known = {one["group"]: one["value"] for one in same if one["measure"] == base}
     own, other = known.get(row["group"]), known.get(row["reference"])
     if own is not None and other is None:
         kind = look_up(row["measure"]).kind

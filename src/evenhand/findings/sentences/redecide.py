@@ -1,17 +1,18 @@
-"""What to do about decisions: how many would have to come out otherwise for a limit to be kept.
+"""What to do about decisions: how many wrong ones would have to be decided differently.
 
-The reference stays as it is: what is counted are the decisions of the group that lies outside. Of
-decisions that are wrong too often the wrong ones are counted, whichever group has them.
+Only wrong decisions on the group that is worse off are counted: nobody is advised to make more
+mistakes, or to change decisions of which nobody knows whether they are right.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from evenhand.decisions.labels import SUMMARY, crossed_values
+from evenhand.decisions.labels import OVERALL, SUMMARY, crossed_values
 from evenhand.findings.sentences.agreed import ends, plain_value
 from evenhand.findings.sentences.beyond import Amount, critical_of, edge_of, past_limit, span_of
-from evenhand.findings.sentences.rates import Share, compared_rates, place
+from evenhand.findings.sentences.rates import Share, both_rates, compared_rates, place
 from evenhand.findings.sentences.words import Words
+from evenhand.lenses.kinds import Measure
 from evenhand.lenses.measures import look_up
 from evenhand.lenses.rows import Row
 from evenhand.speech import plural
@@ -19,7 +20,13 @@ from evenhand.stats.beyond import dropped_share, nearest_told
 from evenhand.stats.estimate import critical
 from evenhand.stats.rates import square_and_add
 
-_OTHERWISE = "would have to come out otherwise"
+DIFFERENTLY = "would have to be decided differently"
+_GROUP, _REFERENCE = "group", "reference"
+_CASES = {_GROUP: "n", _REFERENCE: "n_reference"}
+_ROUNDING = 1e-9
+_WRONG = frozenset({"false_positive", "false_negative"})
+# The mistake that is in the favour of the person decided about.
+_IN_FAVOUR = {"benefit": "false_positive", "burden": "false_negative"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,45 +40,171 @@ class _Goal:
     n: float
 
 
-def decisions_step(lead: Row | None, words: Words, given: Sequence[Row] = ()) -> str:
-    """How many of a group's decisions lie between its rate and the limit; nothing elsewhere.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undone:
+    """How many of the wrong decisions on the worse-off side a limit asks to decide differently."""
 
-    `given` are the other rows that the finding states: a ratio needs the rates it is made of, a
-    summary over strata the stratum to start with.
+    share: Share
+    side: str
+    wrong: float
+    amount: Amount
+
+    @property
+    def subject(self) -> tuple[str | None, str | None]:
+        """The rate that is counted and whose: the same for a rate and the one it leaves over."""
+        name = min(filter(None, (self.share.rate.name, self.share.rate.mirror)))
+        return name, self.share.group
+
+
+def counts_wrong(rate: Measure, class_: str | None, words: Words) -> bool | None:
+    """Whether a rate counts wrong decisions, or right ones; None where neither can be advised on.
+
+    Which of the decisions that a selection rate counts are right it does not say. A mistake in the
+    favour of the person decided about harms nobody of the group that it is made on.
+
+    Examples:
+        >>> names = ("false_positive_rate", "true_positive_rate", "selection_rate")
+        >>> [counts_wrong(look_up(name), "1", Words()) for name in names]
+        [True, False, None]
+        >>> benefit = Words(meaning={"1": "benefit"})
+        >>> [counts_wrong(look_up(name), "1", benefit) for name in names]
+        [None, False, None]
     """
-    record = look_up(lead["measure"] if lead is not None else "")
-    if lead is None or record.parts is not None:
-        return ""
+    if rate.cells is None or not rate.cells.needs_truth:
+        return None
+    cases = frozenset(rate.cells.cases)
+    wrong, hits = cases & _WRONG, frozenset(rate.cells.hits)
+    in_favour = _IN_FAVOUR.get(words.meaning.get(str(class_), ""))
+    if wrong == {in_favour} or wrong not in (hits, cases - hits):
+        return None
+    return wrong == hits
+
+
+def worse_off(lead: Row, words: Words, given: Sequence[Row] = ()) -> str | None:
+    """The side, group or reference, whose wrong decisions a limit asks to decide differently.
+
+    That is the side that has more of them, whichever lies outside: to ask the other one for more
+    mistakes would keep the limit too. None where no fewer mistakes would keep it.
+    """
+    record, edge = look_up(lead["measure"]), edge_of(lead)
+    wrong = counts_wrong(look_up(_rate(lead, compared_rates(lead, given))), lead["class"], words)
+    if edge is None or wrong is None:
+        return None
+    above = bool(lead["value"] > edge)
+    if record.kind == "rate":
+        return _GROUP if above == wrong else None
+    if record.neutral is None or (lead["value"] > record.neutral) != above:
+        return None
+    higher = above
+    if record.kind == "distance":
+        both = both_rates(lead, given)
+        if both is None:
+            return None
+        higher = both[0] > both[1]
+    side = _GROUP if higher == wrong else _REFERENCE
+    # Of people overall the group itself is a part.
+    return None if side == _REFERENCE and lead["reference"] == OVERALL else side
+
+
+def withheld(lead: Row | None, words: Words, given: Sequence[Row] = ()) -> bool:
+    """Whether a row speaks of decisions and yet none of them can be advised to be changed."""
+    if lead is None or look_up(lead["measure"]).parts is not None or edge_of(lead) is None:
+        return False
+    share = Share.of(lead, look_up(_rate(lead, compared_rates(lead, given))), words)
+    return (_changes(share) or share.among == "decided") and worse_off(lead, words, given) is None
+
+
+def undone(lead: Row, words: Words, given: Sequence[Row] = ()) -> Undone | None:
+    """How many wrong decisions less keep a limit, and whose; None where no count can be told."""
+    side = worse_off(lead, words, given)
     rates = compared_rates(lead, given)
     share = Share.of(lead, look_up(_rate(lead, rates)), words)
-    if share.among == "decided":
-        return _wrong_ones(lead, share, rates)
-    if share.does not in ("decided", "left", "right"):
+    decided = share.among == "decided"
+    if side is None or look_up(lead["measure"]).parts is not None:
+        return None
+    if not (decided or _changes(share)):
+        return None
+    counted = wrong_decisions(lead, rates) if decided else decisions_beyond(lead, rates, side=side)
+    wrong = None if counted is None else _wrong(lead, words, given, side, counted)
+    if counted is None or wrong is None or round(counted[0]) < 1:
+        return None
+    if side == _REFERENCE:
+        share = replace(share, group=share.reference, reference=share.group)
+    many, near, far = counted
+    return Undone(share=share, side=side, wrong=wrong, amount=(many, near, min(far, wrong)))
+
+
+def _changes(share: Share) -> bool:
+    """Whether a rate changes with decisions while its cases stay the same."""
+    return share.does in ("decided", "left", "right") and share.among != "decided"
+
+
+def _wrong(
+    lead: Row, words: Words, given: Sequence[Row], side: str, counted: Amount
+) -> float | None:
+    """How many wrong decisions there are on a side; None where fewer than counted, or unknown."""
+    rate = look_up(_rate(lead, compared_rates(lead, given)))
+    n, hits_are_wrong = lead[_CASES[side]], counts_wrong(rate, lead["class"], words)
+
+    def wrong(share: float) -> float:
+        return share if hits_are_wrong else 1 - share
+
+    if lead["stratum"] == SUMMARY:
+        # The same share of decisions moves in each stratum: each must have as many wrong ones.
+        strata = list(rates_within(lead, given, side))
+        known = sum(one["n"] for one in strata) == n
+        enough = all(wrong(one["value"]) * n >= counted[0] for one in strata)
+        return sum(wrong(one["value"]) * one["n"] for one in strata) if known and enough else None
+    alone = look_up(lead["measure"]).kind == "rate"
+    both = (lead["value"], lead["value"]) if alone else both_rates(lead, given)
+    all_ = 0.0 if both is None else n * wrong(float(both[side == _REFERENCE]))
+    return all_ if counted[0] <= all_ * (1 + _ROUNDING) else None
+
+
+def rates_within(lead: Row, found: Sequence[Row], side: str) -> Iterator[Row]:
+    """The rates of one side of a summary over strata, stratum by stratum."""
+    base = look_up(lead["measure"]).base
+    for row in found:
+        within = row.get("stratum") not in (None, SUMMARY) and row["measure"] == base
+        if within and row["group"] == lead[side] and row["value"] is not None:
+            yield row
+
+
+def decisions_step(lead: Row | None, words: Words, given: Sequence[Row] = ()) -> str:
+    """How many wrong decisions less keep a limit; nothing where no such number is advice.
+
+    `given` are the other rows that the finding states: the rates that a comparison is made of, and
+    for a summary over strata those within each and the stratum to start with.
+    """
+    if lead is None:
         return ""
-    counted = decisions_beyond(lead, rates)
-    if counted is None or round(counted[0]) < 1:
-        return ""
+    counted = undone(lead, words, given)
+    start = ""
+    if lead["stratum"] == SUMMARY:
+        share = Share.of(lead, look_up(_rate(lead, ())), words)
+        start = _stratum_to_start_with(lead, words, given) if _changes(share) else ""
+    if counted is None:
+        return start
     repeated = _shared(lead, counted, words) or _enough(lead, counted, words)
     if repeated:
         return repeated
+    said = f"about {_about(counted.amount)} of the {_wrong_ones(counted)}"
     if lead["stratum"] == SUMMARY:
         within = f" within {words.stratum or 'strata'}"
-        said = _of_decisions(counted, lead["n"], share.subject)
-        start = _stratum_to_start_with(lead, words, given)
-        alike = (
-            f"To keep what was agreed{within}, about {said} {_OTHERWISE}, the same share in each."
-        )
-        return " ".join(filter(None, (alike, start)))
+        alike = "the same share of all decisions on them in each"
+        return _joined(f"To keep what was agreed{within}, {said} {DIFFERENTLY}, {alike}.", start)
     where = place(lead, words).rstrip(", ")
-    said = _of_decisions(counted, lead["n"], " ".join(filter(None, (share.subject, where))))
-    between = ""
-    if record.kind == "distance":
-        # A widest gap has no reference that stays: either side may move.
-        between, other = " between these two groups", lead["n_reference"]
-        theirs = tuple(count / lead["n"] * other for count in counted)
-        turned = replace(share, group=share.reference, reference=share.group)
-        said = f"{said}, or {_of_decisions(theirs, other, turned.subject)},"
-    return f"To keep what was agreed{between}, about {said} {_OTHERWISE}."
+    between = " between these two groups" if look_up(lead["measure"]).kind == "distance" else ""
+    return f"To keep what was agreed{between}, {_joined(said, where)} {DIFFERENTLY}."
+
+
+def _joined(*parts: str) -> str:
+    return " ".join(filter(None, parts))
+
+
+def _wrong_ones(counted: Undone) -> str:
+    """The wrong decisions on a side, with how many there are."""
+    return f"{plural(counted.wrong, 'wrong decision')} on {counted.share.subject}"
 
 
 def _rate(lead: Row, rates: Sequence[Row]) -> str:
@@ -109,52 +242,38 @@ def weightiest_stratum(lead: Row, found: Sequence[Row]) -> Row | None:
     return most if most is not None and weight(most) > 0 else None
 
 
-def _shared(lead: Row, counted: Amount, words: Words) -> str:
+def _shared(lead: Row, counted: Undone, words: Words) -> str:
     """That most of it was said of a part of these people, or of more of them; else nothing."""
-    now = f"{lead['n']:,.0f}", words.subject(lead["attribute"], lead["group"])
+    _, near, far = counted.amount
+    here = "what is done about those counts here too."
     for first, *given in words.told:
-        before = decisions_beyond(first, compared_rates(first, given))
-        if before is None or not _alike(first, lead):
+        before = undone(first, words, given)
+        if before is None or before.side != counted.side or not _alike(first, lead):
             continue
-        then = f"{first['n']:,.0f}", words.subject(first["attribute"], first["group"])
-        here = "what is done about those counts here too."
-        if _within(first, lead) and counted[1] <= before[0] <= counted[2]:
-            return f"Of the {now[0]} decisions on {now[1]}, {then[0]} are on {then[1]}: {here}"
-        if _within(lead, first) and counted[1] <= before[0] * lead["n"] / first["n"] <= counted[2]:
-            return (
-                f"The {now[0]} decisions on {now[1]} are among the {then[0]} on {then[1]}: {here}"
-            )
+        then = f"{before.wrong:,.0f}", words.subject(before.share.attribute, before.share.group)
+        now = _wrong_ones(counted)
+        if _within(first, lead) and near <= before.amount[0] <= far:
+            return f"Of the {now}, {then[0]} are on {then[1]}: {here}"
+        part = before.amount[0] * counted.wrong / before.wrong
+        if _within(lead, first) and near <= part <= far:
+            return f"The {now} are among the {then[0]} on {then[1]}: {here}"
     return ""
 
 
-def _enough(lead: Row, counted: Amount, words: Words) -> str:
+def _enough(lead: Row, counted: Undone, words: Words) -> str:
     """That what was asked for of the same decisions is enough for this limit too; else nothing."""
+    keys = ("lens", "attribute", "group", "reference", "class", "stratum")
     for first, *given in words.told:
-        rates = compared_rates(first, given)
-        if look_up(first["measure"]).parts is not None or not _same_decisions(first, lead, rates):
+        before = undone(first, words, given)
+        if before is None or before.subject != counted.subject:
             continue
-        before = decisions_beyond(first, rates)
-        if before is not None and round(counted[0]) <= round(before[0]):
-            whose = words.subject(lead["attribute"], lead["group"])
+        alike = all(first.get(key) == lead.get(key) for key in keys)
+        if alike and round(counted.amount[0]) <= round(before.amount[0]):
             return (
-                f"What is done about decisions on {whose} to keep the other limit counts here too: "
-                f"this one asks for about {_about(counted)} of them."
+                f"What is done about wrong decisions on {counted.share.subject} to keep the other "
+                f"limit counts here too: this one asks for about {_about(counted.amount)} of them."
             )
     return ""
-
-
-def _same_decisions(first: Row, lead: Row, rates: Sequence[Row]) -> bool:
-    """Whether two rows ask the same of the same decisions: a gap and a ratio, hits and misses."""
-    keys = ("lens", "attribute", "group", "reference", "class", "stratum")
-    if any(first.get(key) != lead.get(key) for key in keys):
-        return False
-    before, now = edge_of(first), edge_of(lead)
-    own, other = look_up(_rate(first, rates)), look_up(_rate(lead, ()))
-    if before is None or now is None or own.name not in (other.name, other.mirror):
-        return False
-    # Of a rate and the one that it leaves over, opposite ways are the same.
-    same_way = bool(first["value"] > before) == bool(lead["value"] > now)
-    return same_way == (own.name == other.name)
 
 
 def _alike(row: Row, other: Row) -> bool:
@@ -173,41 +292,40 @@ def _within(part: Row, whole: Row) -> bool:
     return True
 
 
-def _of_decisions(counted: Sequence[float], n: float, whose: str) -> str:
-    return f"{_about(counted)} of the {plural(n, 'decision')} on {whose}"
-
-
 def _about(counted: Sequence[float]) -> str:
     many, low, high = (round(count) for count in counted)
     # What lies outside lies so by one decision at least.
     return f"{max(many, 1):,} ({span_of(f'{low:,}', f'{max(high, 1):,}')})"
 
 
-def decisions_beyond(lead: Row, rates: Sequence[Row]) -> Amount | None:
-    """How many decisions and between which, or None where that does not follow from the row."""
-    n, edge, kind = lead["n"], edge_of(lead), look_up(lead["measure"]).kind
+def decisions_beyond(lead: Row, rates: Sequence[Row], *, side: str = _GROUP) -> Amount | None:
+    """How many decisions on a side and between which; None where that does not follow."""
+    n, edge, kind = lead[_CASES[side]], edge_of(lead), look_up(lead["measure"]).kind
     if not n or edge is None:
         return None
     if kind == "ratio":
-        return _of_ratio(lead, rates, edge=edge)
+        return _of_ratio(lead, rates, edge=edge, side=side)
     found = past_limit(lead) if kind in ("gap", "distance", "rate") else None
     return None if found is None else (n * found[0], n * found[1], n * found[2])
 
 
-def _of_ratio(lead: Row, rates: Sequence[Row], *, edge: float) -> Amount | None:
+def _of_ratio(lead: Row, rates: Sequence[Row], *, edge: float, side: str) -> Amount | None:
     """The same of a ratio: the rate lies p − edge × p′ from where it would have to be.
 
     Both rates are uncertain, so that the interval is one of that difference, and not the ratio's
-    own: that one weighs the reference's doubt with the ratio, this one with the limit.
+    own: that one weighs the reference's doubt with the ratio, this one with the limit. Seen from
+    the reference, the ratio and its limit are turned over.
     """
     sides = _sides(lead, rates)
-    if sides is None:
+    if sides is None or not edge > 0:
         return None
     own, other = (float(rate["value"]) for rate in rates)
-    excess = own - edge * other
+    if side == _REFERENCE:
+        own, other, edge, sides = other, own, 1 / edge, sides[::-1]
+    excess, n = own - edge * other, lead[_CASES[side]]
     span = [float(end) for end in square_and_add(own, sides[0], other, sides[1], weight=edge)]
-    near, far = sorted(lead["n"] * (end if excess > 0 else -end) for end in span)
-    many = lead["n"] * abs(excess)
+    near, far = sorted(n * (end if excess > 0 else -end) for end in span)
+    many = n * abs(excess)
     return many, nearest_told(many, near, critical=critical_of(lead)), far
 
 
@@ -222,25 +340,6 @@ def _sides(lead: Row, rates: Sequence[Row]) -> list[list[float]] | None:
         [float(rate["value"]) + wider * float(rate[end] - rate["value"]) for end in ("low", "high")]
         for rate in rates
     ]
-
-
-def _wrong_ones(lead: Row, share: Share, rates: Sequence[Row]) -> str:
-    """How many wrong decisions less would do, of the group that has more of them."""
-    goal = _goal(lead, rates)
-    if goal is None:
-        return ""
-    if goal.own["group"] != share.group:
-        share = replace(share, group=share.reference, reference=share.group)
-    counted = wrong_decisions(lead, rates)
-    if counted is None or round(counted[0]) < 1:
-        return ""
-    wrong = goal.n * (1 - float(goal.own["value"]))
-    where = place(lead, share.words).rstrip(", ")
-    whose = " ".join(filter(None, (share.subject, where)))
-    all_ = plural(wrong, "wrong decision")
-    return (
-        f"To keep what was agreed, about {_about(counted)} of the {all_} on {whose} {_OTHERWISE}."
-    )
 
 
 def wrong_decisions(lead: Row, rates: Sequence[Row]) -> Amount | None:

@@ -28,7 +28,7 @@ from evenhand.findings.sentences.rates import (
     say_size,
     wanted_rates,
 )
-from evenhand.findings.sentences.redecide import weightiest_stratum
+from evenhand.findings.sentences.redecide import rates_within, weightiest_stratum, worse_off
 from evenhand.findings.sentences.texts import say_norm, say_swap
 from evenhand.findings.sentences.unreviewed import say_unreviewed
 from evenhand.findings.sentences.words import Said, Words, why_not, words
@@ -95,7 +95,11 @@ def wanted_behind(lead: Row) -> list[dict[str, Any]]:
         return [same | whose]
     if lens == "statistical" and lead["stratum"] == SUMMARY:
         keys = ("lens", "attribute", "class", "measure", "labeler")
-        return [{key: lead.get(key) for key in keys} | pair]
+        same = {key: lead.get(key) for key in keys}
+        # Whether as many wrong decisions are there as a limit asks for is seen within strata.
+        side = worse_off(lead, Words())
+        whose = {"measure": record.base, "group": lead[side or "group"], "reference": None}
+        return [same | pair, *([same | whose] if side else [])]
     if lens == "counterfactual" and record.parts is None and record.name != _FLIPS:
         return [same | pair | {"measure": _FLIPS, "class": None}]
     if lens == "norms" and record.counts == "classes":
@@ -109,7 +113,9 @@ def chosen_behind(lead: Row, found: Sequence[Row]) -> list[Row]:
     if lead["lens"] == "norms":
         return [one for one in (closest_class(found),) if one is not None]
     if lead["stratum"] == SUMMARY and lead["lens"] == "statistical":
-        return [one for one in (weightiest_stratum(lead, found),) if one is not None]
+        most = weightiest_stratum(lead, found)
+        rates = (one for side in ("group", "reference") for one in rates_within(lead, found, side))
+        return [*([most] if most is not None else []), *rates]
     return list(found)
 
 

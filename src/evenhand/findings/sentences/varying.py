@@ -1,5 +1,5 @@
 """What to do about a spread over groups: the group that lies furthest from the others, and how
-many of its decisions would have to come out otherwise while the others stay as they are."""
+many wrong decisions on it would have to be decided differently while the others stay."""
 
 from collections.abc import Sequence
 from math import sqrt
@@ -12,6 +12,7 @@ from evenhand.findings.sentences.beyond import (
     span_of,
 )
 from evenhand.findings.sentences.rates import Share, enough, place
+from evenhand.findings.sentences.redecide import DIFFERENTLY, counts_wrong
 from evenhand.findings.sentences.words import Words
 from evenhand.lenses.measures import look_up
 from evenhand.lenses.rows import Row
@@ -39,16 +40,36 @@ def spread_step(lead: Row | None, words: Words, given: Sequence[Row]) -> str:
         f"{opening(f'{place(furthest, words)}{whose}')} {lies} furthest from the other groups: "
         f"{shown[0]} against {shown[1]} on average."
     )
+    if spread_withheld(lead, words, given):
+        return first
     counted = decisions_of_furthest(lead, rates)
-    decided = share.does in ("decided", "left", "right") and share.among != "decided"
-    if counted is None or round(counted[0]) < 1 or not decided:
+    hits_are_wrong = counts_wrong(share.rate, share.class_, words)
+    wrong = furthest["n"] * (own if hits_are_wrong else 1 - own)
+    if counted is None or not 0.5 <= counted[0] <= wrong or not _changes(share):
         return " ".join(filter(None, (first, coming_back(lead))))
-    many, low, high = (f"{round(one):,}" for one in counted)
+    many, low, high = (f"{round(one):,}" for one in (*counted[:2], min(counted[2], wrong)))
     return (
         f"{first} To keep what was agreed with the others as they are, about {many} "
-        f"({span_of(low, high)}) of the {plural(furthest['n'], 'decision')} on {share.subject} "
-        "would have to come out otherwise."
+        f"({span_of(low, high)}) of the {plural(wrong, 'wrong decision')} on {share.subject} "
+        f"{DIFFERENTLY}."
     )
+
+
+def _changes(share: Share) -> bool:
+    return share.does in ("decided", "left", "right") and share.among != "decided"
+
+
+def spread_withheld(lead: Row | None, words: Words, given: Sequence[Row]) -> bool:
+    """Whether fewer wrong decisions on the furthest group do not bring it nearer to the others."""
+    record = look_up(lead["measure"] if lead is not None else "")
+    if lead is None or record.counts != "groups" or record.parts is None:
+        return False
+    rates = group_rates(lead, given)
+    furthest = furthest_group(rates) if len(rates) == lead["n"] else None
+    if furthest is None or not _changes(Share.of(furthest, look_up(record.parts), words)):
+        return False
+    higher = bool(furthest["value"] > _mean(rates, without=furthest))
+    return counts_wrong(look_up(record.parts), furthest["class"], words) != higher
 
 
 def group_rates(lead: Row, given: Sequence[Row]) -> list[Row]:
