@@ -27,7 +27,7 @@ from evenhand.findings.limits import (
     single_labelers,
     small_row,
 )
-from evenhand.findings.order import Key, evidence, leading
+from evenhand.findings.order import Key, evidence, foremost, opposed
 from evenhand.findings.sentences.costs import stated_costs, undefined_rows
 from evenhand.findings.sentences.finding import say_all, whole
 from evenhand.findings.sentences.labelers import WEIGHTS_COMPARED, explaining_rows
@@ -254,7 +254,7 @@ def _claims(
     verdict = family.verdict
     if family.labelers and verdict != OUTSIDE:
         return
-    lead = leading(family.judged)
+    lead = foremost(family.judged, family.rows)
     undefined = undefined_rows(family.judged) if lead is None and verdict == CANNOT_TELL else []
     costs = _stated(family, lead)
     stated = [*undefined, *costs] or ([lead] if lead is not None else [])
@@ -269,13 +269,16 @@ def _claims(
         compared = first["group"] if first["measure"] in WEIGHTS_COMPARED else None
         if costs or compared is not None:
             explaining = explaining_rows(rows, attribute=family.attribute, group=compared)
-    policy = policy_rows(rows, first) if verdict == OUTSIDE else []
+    # What is opposite overall and within strata is first a question of which of them was meant.
+    turned = opposed(first, family.rows) if verdict == OUTSIDE and not family.labelers else None
+    policy = policy_rows(rows, first) if verdict == OUTSIDE and turned is None else []
+    stated += [turned] if turned is not None else []
     rests_on = [] if costs or family.labelers else _stated_beside(rows, first)
-    if verdict == OUTSIDE and not family.labelers:
+    if verdict == OUTSIDE and not family.labelers and turned is None:
         rests_on += _asked_for(rows, first, wanted_behind, chosen_behind)
     finding = Finding(
         lens=family.lens,
-        layer=POLICY if policy else LAYER,
+        layer=POLICY if policy or turned is not None else LAYER,
         verdict=verdict,
         sentence="",
         measure=family.measure,

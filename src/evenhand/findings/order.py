@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from math import inf, isfinite, log
 
+from evenhand.decisions.labels import SUMMARY
 from evenhand.findings.limits import (
     CANNOT_TELL,
     NOT_ASSESSED,
@@ -86,6 +87,64 @@ def leading(rows: Sequence[Row]) -> Row | None:
         return not small_row(row, under=UNTOLD_UNDER), sure, _far(row)
 
     return max(defined, key=weight, default=None)
+
+
+def foremost(judged: Sequence[Row], family: Sequence[Row]) -> Row | None:
+    """The row that speaks for its family; of a comparison that turns round, overall or summed up.
+
+    A stratum does not lead where the whole table and the summary over strata say the opposite of
+    the comparison: that has to be said first.
+    """
+    lead = leading(judged)
+    if lead is None or lead["stratum"] in (None, SUMMARY):
+        return lead
+    turned = [row for row in judged if _comparison(row) == _comparison(lead)]
+    return leading([row for row in turned if opposed(row, family) is not None]) or lead
+
+
+def opposed(row: Row, rows: Sequence[Row]) -> Row | None:
+    """Of a comparison overall the one summed over strata, or of that the one overall, if opposite.
+
+    Of the two one lies outside its limit, and the other does so on the other side or points there
+    beyond doubt: what keeps the one limit breaks the other.
+
+    Examples:
+        >>> row = {"measure": "accuracy_gap", "limit_low": -0.05, "limit_high": 0.05}
+        >>> row |= {"value": -0.2, "stratum": None, "verdict": "outside"}
+        >>> within = {"stratum": SUMMARY, "value": 0.1, "family_low": 0.02, "family_high": 0.18}
+        >>> within |= {"verdict": "cannot tell"}
+        >>> opposed(row, [row | within])["value"]
+        0.1
+        >>> opposed(row, [row | within | {"family_low": -0.02}]) is None
+        True
+    """
+    still = look_up(row["measure"]).neutral
+    if still is None or row["stratum"] not in (None, SUMMARY):
+        return None
+    for other in rows:
+        there = {row["stratum"], other["stratum"]} == {None, SUMMARY}
+        if there and _comparison(other) == _comparison(row) and _turned(row, other, still):
+            return other
+    return None
+
+
+def _turned(row: Row, other: Row, still: float) -> bool:
+    """Whether two rows of one limit lie on opposite sides, one of them outside, both for sure."""
+    low, high = row.get("limit_low"), row.get("limit_high")
+    if None in (row["value"], other["value"]) or low is None or high is None:
+        return False
+    if not low <= still <= high:
+        return False
+    apart = (row["value"] - still) * (other["value"] - still)
+    outside = [one.get("verdict") == OUTSIDE for one in (row, other)]
+    sure = [is_ or surely_apart(one) for is_, one in zip(outside, (row, other))]
+    return bool(apart < 0) and any(outside) and all(sure)
+
+
+def _comparison(row: Row) -> tuple[object, ...]:
+    """What a row compares, wherever in the table."""
+    keys = ("lens", "attribute", "measure", "class", "group", "reference", "labeler", "norm")
+    return tuple(row.get(key) for key in keys)
 
 
 def _far(row: Row) -> float:

@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from evenhand.decisions.labels import REST, SUMMARY
 from evenhand.errors import DataError
-from evenhand.findings.order import leading
+from evenhand.findings.order import foremost
 from evenhand.findings.sentences.finding import say_all
 from evenhand.findings.sentences.finding import whole as whole_sentence
 from evenhand.findings.sentences.verdict import TAGS
@@ -139,7 +139,7 @@ class View:
             return row if row["value"] is not None else None
         rows = self.rows.pick(finding["rows"])
         judged = [row for row in rows if row["verdict"] == finding["verdict"]] or rows
-        return leading([row for row in judged if row["measure"] in CATALOGUE])
+        return foremost([row for row in judged if row["measure"] in CATALOGUE], rows)
 
     def look(self, **equal: Any) -> list[Row]:
         """The rows whose columns equal these values, of a lens named among them."""

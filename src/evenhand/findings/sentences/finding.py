@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from evenhand.decisions.labels import SUMMARY
 from evenhand.findings.limits import OUTSIDE, is_unreviewed
+from evenhand.findings.order import opposed
 from evenhand.findings.sentences.agreed import plain_value
 from evenhand.findings.sentences.costs import (
     MOST_NAMED,
@@ -24,6 +25,7 @@ from evenhand.findings.sentences.labelers import (
     say_single_labelers,
     standard_in_words,
 )
+from evenhand.findings.sentences.opposed import DECIDE_WHICH, say_opposed
 from evenhand.findings.sentences.policy import say_policy
 from evenhand.findings.sentences.rates import place
 from evenhand.findings.sentences.rows import say_row
@@ -83,16 +85,30 @@ def say_all(
     for finding in findings:
         yield say(finding, rows, words, details)
         words = replace(words, heard=words.heard | _heard(finding, rows))
-        if finding["verdict"] == OUTSIDE and finding["numbers"]:
+        if _asks_for_decisions(finding, rows):
             stated = tuple(rows[i] for i in finding["numbers"])
             words = replace(words, told=(*words.told, stated))
+
+
+def _asks_for_decisions(finding: Plain, rows: Places) -> bool:
+    """Whether a finding's next step may have asked for a number of decisions."""
+    if finding["verdict"] != OUTSIDE or not finding["numbers"] or finding["layer"] == "policy":
+        return False
+    return not _turns_round(finding, rows)
+
+
+def _turns_round(finding: Plain, rows: Places) -> bool:
+    """Whether a finding says the opposite overall and within strata."""
+    family = [rows[i] for i in finding["rows"]]
+    return opposed(rows[finding["numbers"][0]], family) is not None
 
 
 def _heard(finding: Plain, rows: Places) -> set[str]:
     """What a finding has explained, and where it has sent its reader."""
     term = _EXPLAINS.get((finding["lens"], finding["measure"]))
     told = {term} if term else set()
-    if finding["lens"] == "statistical" and finding["verdict"] == OUTSIDE and finding["numbers"]:
+    outside = finding["verdict"] == OUTSIDE and finding["numbers"]
+    if finding["lens"] == "statistical" and outside and not _turns_round(finding, rows):
         told.add(source_of(rows[finding["numbers"][0]]))
     if finding["lens"] == "counterfactual" and finding["rows"]:
         told.add(SWAPPED)
@@ -125,6 +141,8 @@ def say(
         from evenhand.findings.sentences.relabel import single_labelers_step
 
         return replace(said, next=single_labelers_step(len({row["labeler"] for row in stated})))
+    if finding["verdict"] == OUTSIDE and opposed(stated[0], family) is not None:
+        return replace(said, next=DECIDE_WHICH)
     return replace(said, next=next_step(finding, stated[0], words, details, stated[1:]))
 
 
@@ -160,7 +178,12 @@ def _statement(finding: Plain, family: Sequence[Row], stated: Sequence[Row], wor
             known = opening(f"{known_words(stated[0], words)}.")
             parts.append(Said.plainly(f"The data cannot tell whether that is so: {known}"))
         return replace(_joined(parts), more=behind)
-    said = _within_strata(say_row(stated[0], words, stated[1:]), stated[0], family, words)
+    said = say_row(stated[0], words, stated[1:])
+    turned = opposed(stated[0], family) if finding["verdict"] == OUTSIDE else None
+    if turned is not None:
+        said = replace(say_opposed(stated[0], turned, words), short=said.short)
+    else:
+        said = _within_strata(said, stated[0], family, words)
     also = _also_outside(stated[0], family, words)
     if also:
         # Nobody who lies outside is left to the details.
@@ -169,7 +192,7 @@ def _statement(finding: Plain, family: Sequence[Row], stated: Sequence[Row], wor
     if finding["lens"] == "labelers" and stated[0]["measure"] in WEIGHTS_COMPARED:
         more.append(standard_in_words(explaining(stated), words) or "")
         behind = parts_in_words(explaining(stated), words, total=False)
-    if finding["layer"] == "policy":
+    if finding["layer"] == "policy" and turned is None:
         more.append(say_policy(stated[0], stated[1:], words))
     return replace(_joined([said, *(Said.plainly(text) for text in more if text)]), more=behind)
 
@@ -206,7 +229,12 @@ def _also_outside(lead: Row, family: Sequence[Row], words: Words) -> str:
         key=distance,
         reverse=True,
     )
-    others = [row for row in others if not _same(row, lead) and row["stratum"] != SUMMARY]
+    turned = opposed(lead, family)
+    others = [
+        row
+        for row in others
+        if not _same(row, lead) and row["stratum"] != SUMMARY and row is not turned
+    ]
     if not others:
         return ""
     named = [with_number(_who(row, lead, words), plain_value(row)) for row in others[:MOST_NAMED]]
