@@ -99,7 +99,7 @@ ANSWERS = {
         "what": "whose truth is not '1' get decision '1' (a burden) twice as often",
         "how much": "points more (",
         "how sure": "; at most 5 was agreed",
-        "what next": "To keep what was agreed, about 53 (up to 104) of the 1,435 decisions on",
+        "what next": "To keep what was agreed, about 53 (up to 104) of the 253 wrong decisions on",
         "whose job": "Implementation: engineers and label operations.",
     },
 }
