@@ -172,6 +172,17 @@ def test_a_mistake_in_somebodys_favour_is_not_advised_to_be_undone(
     assert told or said == WHERE_FROM
 
 
+def test_everybody_else_is_named_as_such() -> None:
+    roles = {"truth": "truth", "decision": "yes", "group": "group", "positive": "1"}
+    audit = eh.audit(table(FLAGGED), **roles, limits={"false_positive_rate_gap": 0.05},
+                     reference="<rest>", lenses=["statistical"])  # fmt: skip
+    steps = [str(one.next) for one in audit.findings if one.verdict == "outside"]
+    assert re.search(
+        r"of the 641 wrong decisions on (people of group many|everybody else) whose truth is not "
+        r"'1' would have to be decided differently", steps[0]
+    ), steps  # fmt: skip
+
+
 def test_no_limit_asks_for_more_wrong_decisions() -> None:
     """A band that lies on one side of none, or of what a rate is: more mistakes would keep it."""
     for limits in (

@@ -27,7 +27,7 @@ from evenhand.findings.limits import (
     single_labelers,
     small_row,
 )
-from evenhand.findings.order import Key, evidence, foremost, opposed
+from evenhand.findings.order import Key, evidence, foremost, leading, opposed
 from evenhand.findings.sentences.costs import stated_costs, undefined_rows
 from evenhand.findings.sentences.finding import say_all, whole
 from evenhand.findings.sentences.labelers import WEIGHTS_COMPARED, explaining_rows
@@ -110,7 +110,7 @@ def outside_leads(rows: Rows, positive: str | None, *, lens: str) -> Iterator[Ro
     """The rows that lead what a lens finds outside its limits."""
     for family in gather(rows, positive):
         if family.lens == lens and not family.labelers and family.verdict == OUTSIDE:
-            lead = leading(family.judged)
+            lead = foremost(family.judged, family.rows)
             if lead is not None:
                 yield lead
 

@@ -28,6 +28,7 @@ from evenhand.findings.sentences.labelers import (
 from evenhand.findings.sentences.opposed import DECIDE_WHICH, say_opposed
 from evenhand.findings.sentences.policy import say_policy
 from evenhand.findings.sentences.rates import place
+from evenhand.findings.sentences.redecide import comparison
 from evenhand.findings.sentences.rows import say_row
 from evenhand.findings.sentences.steps import next_step, source_of
 from evenhand.findings.sentences.texts import SWAPPED, swapped_words
@@ -82,6 +83,9 @@ def say_all(
     findings: Iterable[Plain], rows: Places, words: Words, details: Mapping[str, Any] | None = None
 ) -> Iterator[Said]:
     """Findings in words, one after another: a term is explained by the first that uses it."""
+    findings = list(findings)
+    turned = (one for one in findings if one["rows"] and _turns_round(one, rows))
+    words = replace(words, turned=frozenset(comparison(rows[one["numbers"][0]]) for one in turned))
     for finding in findings:
         yield say(finding, rows, words, details)
         words = replace(words, heard=words.heard | _heard(finding, rows))
@@ -92,13 +96,14 @@ def say_all(
 
 def _asks_for_decisions(finding: Plain, rows: Places) -> bool:
     """Whether a finding's next step may have asked for a number of decisions."""
-    if finding["verdict"] != OUTSIDE or not finding["numbers"] or finding["layer"] == "policy":
-        return False
-    return not _turns_round(finding, rows)
+    outside = finding["verdict"] == OUTSIDE and finding["numbers"] and finding["layer"] != "policy"
+    return bool(outside) and not _turns_round(finding, rows)
 
 
 def _turns_round(finding: Plain, rows: Places) -> bool:
     """Whether a finding says the opposite overall and within strata."""
+    if finding["verdict"] != OUTSIDE or not finding["numbers"]:
+        return False
     family = [rows[i] for i in finding["rows"]]
     return opposed(rows[finding["numbers"][0]], family) is not None
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from evenhand.decisions.labels import SUMMARY
+from evenhand.decisions.labels import REST, SUMMARY
 from evenhand.findings.limits import WITHIN
 from evenhand.findings.sentences.agreed import (
     ending,
@@ -69,7 +69,7 @@ class Share:
     def subject(self) -> str:
         """Whose cases of which kind: "posts by women that break the rules"."""
         clause = self._clause()
-        people = "people of " if clause and self._single else ""
+        people = "people of " if clause and self._single and self.group != REST else ""
         also = "and" if clause and self._joins() else ""
         return " ".join(filter(None, (f"{people}{self._whose(self.group)}", also, clause)))
 

@@ -80,15 +80,24 @@ def counts_wrong(rate: Measure, class_: str | None, words: Words) -> bool | None
     return wrong == hits
 
 
+def comparison(lead: Row, rates: Sequence[Row] = ()) -> tuple[object, ...]:
+    """Whose decisions of which kind a row compares, whichever way and in whatever form."""
+    rate = look_up(_rate(lead, rates))
+    name = min(filter(None, (rate.name, rate.mirror)), default="")
+    pair = frozenset((lead["group"], lead["reference"]))
+    return lead.get("lens"), lead["attribute"], lead["class"], name, pair
+
+
 def worse_off(lead: Row, words: Words, given: Sequence[Row] = ()) -> str | None:
     """The side, group or reference, whose wrong decisions a limit asks to decide differently.
 
     That is the side that has more of them, whichever lies outside: to ask the other one for more
-    mistakes would keep the limit too. None where no fewer mistakes would keep it.
+    mistakes would keep the limit too. None where no fewer mistakes would keep it, or where they
+    would break the limit of the same comparison within strata.
     """
-    record, edge = look_up(lead["measure"]), edge_of(lead)
-    wrong = counts_wrong(look_up(_rate(lead, compared_rates(lead, given))), lead["class"], words)
-    if edge is None or wrong is None:
+    record, edge, rates = look_up(lead["measure"]), edge_of(lead), compared_rates(lead, given)
+    wrong = counts_wrong(look_up(_rate(lead, rates)), lead["class"], words)
+    if edge is None or wrong is None or comparison(lead, rates) in words.turned:
         return None
     above = bool(lead["value"] > edge)
     if record.kind == "rate":

@@ -75,8 +75,9 @@ class Words:
     what a class is for the person decided about; `names` are the groups as tables show them;
     `same_people` are columns that name the same people as another does, as a writer's and a
     reader's do; `heard` are terms that were explained before, `told` the rows of findings outside
-    their limits that were said before, the leading one first; `known` says by the places of rows
-    whose truth is known how often, where that forbids to judge them.
+    their limits that were said before, the leading one first; `turned` are the comparisons that
+    turn round within strata, so that no number of decisions is asked for; `known` says by the
+    places of rows whose truth is known how often, where that forbids to judge them.
     """
 
     item: Pair | None = None
@@ -96,6 +97,7 @@ class Words:
     heard: frozenset[str] = frozenset()
     told: tuple[tuple[Row, ...], ...] = ()
     known: Mapping[tuple[Any, ...], Mapping[str, Any]] = field(default_factory=dict)
+    turned: frozenset[tuple[object, ...]] = frozenset()
     # A table of many rows names the same groups over and over.
     namings: dict[tuple[str | None, str | None], Naming] = field(
         default_factory=dict, init=False, repr=False, compare=False
