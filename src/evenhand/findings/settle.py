@@ -52,7 +52,11 @@ def settle(row: Row, look: LookUp, details: Mapping[str, Any] | None = None) -> 
         return Settle(unit=record.unit, reason=NOT_JUDGED, why=why)
     if any(row[name] is None for name in _NUMBERS):
         return Settle(unit=record.unit, reason=NO_NUMBER if _straddles(row) else UNKNOWN)
-    units = _units(row, record, look, (details or {}).get(row["lens"]) or {})
+    known = (details or {}).get(row["lens"]) or {}
+    units = _units(row, record, look, known)
+    if "items" in ((known.get("units") or {}).get(row["attribute"]) or {}):
+        # Neither more labelers nor more items alone need settle what both of them vary.
+        return Settle(unit=record.unit, reason=UNKNOWN)
     if record.parts is not None:
         found = _of_size(row, record, look, units["now"])
     else:

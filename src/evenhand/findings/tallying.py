@@ -1,10 +1,12 @@
 """Tallying a table: everything that its lenses need of it, without its rows."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
 from evenhand.decisions.keywords import TableArguments, describe_roles
+from evenhand.decisions.shared_items import MOST_LABELS, labels_of_items
 from evenhand.decisions.table import Decisions
 from evenhand.decisions.tallied import TalliedDecisions
 from evenhand.decisions.tallies.collect import Need, collect_tallies, scores_stay_in_spark
@@ -71,6 +73,9 @@ def tally(
     found = collect_tallies(
         decisions, lens_needs(decisions, chosen), longest_seconds=longest_seconds
     )
+    if decisions.roles.item is not None:
+        most, _ = labels_of_items(decisions)
+        found = replace(found, survey={**found.survey, MOST_LABELS: float(most)})
     return with_floor(with_names(found, key=key, names=names), floor)
 
 
@@ -88,9 +93,9 @@ def on_grid(
 ) -> TalliedDecisions | None:
     """The tallies of a table with so many scores that they are counted on the grid, in one pass.
 
-    None for a smaller table, one that is tallied already, one whose clusters are too many, and
-    where rows are to be shown. Where Spark holds clusters that are too many for its driver, they
-    stay there.
+    None for a smaller table, one that is tallied already, one whose clusters are too many or whose
+    items have several labels each, and where rows are to be shown. Where Spark holds clusters
+    that are too many for its driver, they stay there.
     """
     roles = decisions.roles
     if decisions.tallies is not None or not roles.truth or not (roles.score or roles.scores):
@@ -98,6 +103,11 @@ def on_grid(
     chosen = [name for name in lenses if name in GRID_LENSES]
     if not chosen or options.settings.get("evidence") or decisions.row_count <= MOST_EXACT:
         return None
+    if roles.item is not None:
+        # Scores on the grid are counted by one kind of unit; items of one label are none.
+        if labels_of_items(decisions)[0] > 1:
+            return None
+        decisions = decisions.with_roles(item=None)
     needs = lens_needs(decisions, chosen)
     if scores_stay_in_spark(decisions, needs):
         found = collect_tallies(decisions, needs, clustered=True)

@@ -401,9 +401,26 @@ def area_products(
     return {
         "weight_squares": add_up(weight**2, 2 * cell + truth, 2 * cells).reshape(cells, 2),
         "clusters": np.bincount(which, minlength=cells).astype(np.float64),
+        "units": units_by_truth(weight, truth=truth, cell=cell, cells=cells),
         "moved": add_up(moved**2, which, cells),
         "shared": shared,
     }
+
+
+def units_by_truth(
+    weight: FloatArray, *, truth: NDArray[np.int64], cell: NDArray[np.int64], cells: int
+) -> FloatArray:
+    """How many clusters have negatives and positives in each cell, (cells, 2).
+
+    Rows as for `clustered_delong`.
+
+    Examples:
+        >>> truth, cell = np.array([1, 1, 0]), np.array([0, 0, 0])
+        >>> units_by_truth(np.array([2.0, 1.0, 1.0]), truth=truth, cell=cell, cells=1).tolist()
+        [[1.0, 2.0]]
+    """
+    there = (weight > 0).astype(np.float64)
+    return add_up(there, 2 * cell + truth, 2 * cells).reshape(cells, 2)
 
 
 def products_area(

@@ -43,6 +43,14 @@ class Pairing:
         return [np.asarray(side * self.certainty) for side in sides]
 
     @property
+    def withheld(self) -> Column | None:
+        """Why nothing is told of how sure gaps are; None where that is told of all of them."""
+        own, theirs = self.group.withheld, self.reference.withheld
+        if own is None or theirs is None:
+            return own
+        return choose(own != None, own, of_reference(theirs))  # noqa: E711
+
+    @property
     def share(self) -> FloatArray:
         """The group's own share of the other side, by which gaps shrink where that is everybody."""
         mine, others = self.group.mass, self.reference.mass
@@ -50,6 +58,18 @@ class Pairing:
             return np.zeros(np.broadcast_shapes(mine.shape, others.shape))
         with np.errstate(all="ignore"):
             return np.asarray(mine / (mine + others))
+
+
+def of_reference(reasons: Column) -> Column:
+    """Reasons of the reference's numbers, as they stand beside a comparison with it.
+
+    Examples:
+        >>> of_reference(words(["rests on 3 items", ONE_CLUSTER, None])).tolist()
+        ['the reference rests on 3 items', 'all cases in the reference are one cluster', None]
+    """
+    known = {None: None, ONE_CLUSTER: ONE_CLUSTER_REFERENCE}
+    said = [known.get(why, f"the reference {why}") for why in reasons.flat]
+    return words(said).reshape(reasons.shape)
 
 
 class Noise:
@@ -114,7 +134,7 @@ def rate_rows(scope: Scope, rate: str, rates: GroupRates) -> Rows:
         n=rates.cases,
         method=choose(lone, f"{method}; {LONE_CASE}", method),
         undefined=_lacking(rates, NOBODY, WEIGHTLESS, NO_DIVISOR),
-        no_interval=choose(rates.unsure & np.isfinite(rates.on_scale), ONE_CLUSTER),
+        no_interval=choose(np.isfinite(rates.on_scale), rates.reasons(ONE_CLUSTER)),
     )
 
 
@@ -134,7 +154,11 @@ def comparison_rows(scope: Scope, rate: str, pairing: Pairing, noise: Noise) -> 
         _lacking(right, NO_REFERENCE, WEIGHTLESS_REFERENCE, NO_DIVISOR_REFERENCE),
         _lacking(left, NOBODY, WEIGHTLESS, NO_DIVISOR),
     )
-    unsure = choose(left.unsure, ONE_CLUSTER, choose(right.unsure, ONE_CLUSTER_REFERENCE))
+    unsure = choose(
+        left.unsure,
+        left.reasons(ONE_CLUSTER),
+        of_reference(right.reasons(ONE_CLUSTER)),
+    )
     shared = {
         "class": words(scope.classes),
         "group": words([scope.groups[i] for i in pairing.index])[:, None],

@@ -1,20 +1,21 @@
 """The statistical lens: rates by group and class, and how far groups lie apart."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenhand.decisions.counts import count_attributes
 from evenhand.decisions.labels import MISSING, OVERALL, REST
 from evenhand.decisions.roles import Attribute, Roles
+from evenhand.decisions.shared_items import shared_items
 from evenhand.decisions.table import Decisions
 from evenhand.decisions.tallies.collect import Need, group_needs
 from evenhand.decisions.tally import Tally
 from evenhand.errors import DataError, UsageError, nearest
 from evenhand.lenses.measures import CATALOGUE, counted_rates
 from evenhand.lenses.rows import KNOWN_SHARES, LensResult, Options, Rows, exclusions
-from evenhand.lenses.scope import Scope, choose_reference, rule_name
+from evenhand.lenses.scope import Scope
 from evenhand.lenses.statistical import lacks as lacks
 from evenhand.lenses.statistical.compare import (
     Noise,
@@ -22,9 +23,16 @@ from evenhand.lenses.statistical.compare import (
     comparison_rows,
     rate_rows,
 )
-from evenhand.lenses.statistical.confusion import Confusion, confusion, find_classes, prepare
+from evenhand.lenses.statistical.confusion import Confusion, confusion, find_classes
 from evenhand.lenses.statistical.rates import SHARE, GroupRates, group_rates, rest_rates
 from evenhand.lenses.statistical.reviewed import reviewed, withhold
+from evenhand.lenses.statistical.shared_items import (
+    ONLY_ROWS,
+    alike,
+    each_wider,
+    unit_note,
+    without_intervals,
+)
 from evenhand.lenses.statistical.summaries import (
     Worst,
     equalised_odds_rows,
@@ -35,14 +43,22 @@ from evenhand.lenses.statistical.summaries import (
     worst,
     worst_rows,
 )
+from evenhand.lenses.statistical.units import (
+    LENS,
+    UnitCounts,
+    Units,
+    attribute_scope,
+    count_units,
+    kinds_of_unit,
+    score_columns,
+    unit_details,
+)
 from evenhand.speech import plural
 from evenhand.stats.estimate import FloatArray
 
 if TYPE_CHECKING:
-    from evenhand.decisions.tallies.scores import ScoreTallies
-    from evenhand.lenses.statistical.clusters import Clusters, GatheredClusters
+    from evenhand.lenses.statistical.clusters import GatheredClusters
 
-LENS = "statistical"
 ODDS = ("true_positive_rate", "false_positive_rate")
 # From this many groups of one case each, a group column is probably an id.
 FEW_GROUPS = 10
@@ -53,55 +69,63 @@ def needs(roles: Roles) -> list[Need]:
     return group_needs("counts", roles) + group_needs("scores", roles, score_columns(roles))
 
 
-def score_columns(roles: Roles) -> list[str]:
-    """The score columns that are held against a truth."""
-    if roles.truth is None:
-        return []
-    return [roles.score] if roles.score else list(roles.scores.values())
-
-
 def measure(decisions: Decisions, options: Options) -> LensResult:
-    """Every rate, gap, ratio and summary of every attribute."""
+    """Every rate, gap, ratio and summary of every attribute.
+
+    Where an item has more than one label, every row is made with labelers or clusters for its
+    units and with items, and is the wider of the two.
+    """
     parts: list[Rows] = []
     notes: list[str] = []
     details: dict[str, object] = {}
-    units: dict[str, object] = {}
+    counted: dict[str, object] = {}
     unequal: list[dict[str, object]] = []
     excluded: dict[str, int] = {}
-    scores = _held_scores(decisions)
-    ruled = decisions.roles.rule is not None
-    clustered = ruled and decisions.roles.together is not None
-    attributes = decisions.roles.attributes
-    tallies = count_attributes(decisions, attributes, cluster=clustered)
-    for attribute, tally in zip(attributes, tallies, strict=True):
-        check_thresholds(tally, attribute, decisions.roles)
-        excluded |= left_out(tally, attribute, decisions.roles)
-        found: list[Rows] = []
-        if ruled:
-            classes, positive = find_classes(tally, decisions.roles)
+    shared = shared_items(decisions)
+    kinds = kinds_of_unit(decisions, shared)
+    roles = kinds[0].decisions.roles
+    tallies = kinds[0].tallies
+    if shared is not None and shared.unnamed:
+        tallies = count_units(decisions)
+        excluded |= exclusions({f"no {decisions.roles.item}": shared.unnamed}, decisions.roles)
+    for place, attribute in enumerate(roles.attributes):
+        tally = kinds[0].tallies[place]
+        check_thresholds(tally, attribute, roles)
+        excluded |= left_out(tallies[place], attribute, roles)
+        of_attribute: list[Rows] = []
+        if roles.rule is not None:
+            classes, positive = find_classes(tally, roles)
             details |= {"classes": list(classes), "positive": positive}
-            gathered = gather_clusters(decisions, tally, attribute, options)
-            if gathered is not None and scores is not None:
-                scores.apart.add(attribute.name)
-            if decisions.roles.together is not None:
-                units[attribute.name] = independent_units(tally, decisions.roles, gathered)
+            units = [kind.units(place, options, like=tally) for kind in kinds]
+            if roles.together is not None:
+                counted[attribute.name] = unit_details(units, decisions.roles)
             rows, remarks = measure_tally(
-                tally, attribute, decisions.roles, options, gathered=gathered
+                tally,
+                attribute,
+                roles,
+                options,
+                gathered=units[0].gathered,
+                fewest=units[0].fewest,
+                others=units[1:],
             )
-            found += rows
+            of_attribute += rows
             notes += remarks
-        if scores is not None:
-            found += _scored(scores, attribute, tally, options)
-        marked, why = withhold(found, reviewed(tally, attribute, decisions.roles))
+        if kinds[0].scores is not None:
+            of_attribute += _scored(kinds, attribute, tally, options)
+        marked, why = withhold(of_attribute, reviewed(tally, attribute, roles))
         parts += marked
         unequal += why
-    if units:
-        details["units"] = units
+    if counted:
+        details["units"] = counted
     if unequal:
         details[KNOWN_SHARES] = unequal
+    found = Rows.gather(parts)
+    if shared is not None:
+        notes.append(unit_note(shared, decisions.roles))
+        found = found if shared.by_item else without_intervals(found, ONLY_ROWS)
     return LensResult(
         lens=LENS,
-        rows=Rows.gather(parts),
+        rows=found,
         excluded=excluded,
         notes=tuple(notes),
         details=details,
@@ -109,68 +133,21 @@ def measure(decisions: Decisions, options: Options) -> LensResult:
     )
 
 
-def _held_scores(decisions: Decisions) -> "ScoreTallies | None":
-    """What is counted of scores; without any, all that measures them is not even imported."""
-    columns = score_columns(decisions.roles)
-    if not columns:
-        return None
-    from evenhand.decisions.tallies.scores import ScoreTallies
-
-    return ScoreTallies(decisions, columns)
-
-
 def _scored(
-    scores: "ScoreTallies", attribute: Attribute, tally: Tally, options: Options
+    kinds: list[UnitCounts], attribute: Attribute, tally: Tally, options: Options
 ) -> list[Rows]:
-    """Areas and calibration of one attribute."""
+    """Areas and calibration of one attribute, the wider of both where units are of two kinds."""
     from evenhand.lenses.statistical.scores import score_rows
 
-    classes = scored_classes(scores.decisions, tally)
-    return score_rows(scores, attribute, options, classes=classes)
-
-
-def gather_clusters(
-    decisions: Decisions, tally: Tally, attribute: Attribute, options: Options
-) -> "GatheredClusters | None":
-    """Products over clusters from the engine, where the clusters themselves stay there."""
-    if "clustered" not in tally.codes:
-        return None
-    from evenhand.decisions.tallies.by_cluster import DistantClusters
-    from evenhand.lenses.statistical.clusters import GatheredClusters, PartProducts
-
-    table = confusion(tally, decisions.roles)
-    scope = attribute_scope(table, attribute, decisions.roles, options)
-    part = PartProducts(
-        table=table, roles=decisions.roles, labels=tally.labels, reference=scope.place
-    )
-    rows = decisions._on_engine
-    question = rows.count_question(attribute, cluster=True)
-    distant = DistantClusters(decisions=rows, question=question)
-    return GatheredClusters(table=table, products=distant.add_up(part))
-
-
-def _own_clusters(tally: Tally, roles: Roles, table: Confusion) -> "Clusters":
-    """The clusters of a tally that is by cluster itself."""
-    from evenhand.lenses.statistical.clusters import Clusters
-
-    return Clusters(prepare(tally, roles)[0], table)
-
-
-def independent_units(
-    tally: Tally, roles: Roles, gathered: "GatheredClusters | None"
-) -> dict[str, object]:
-    """How many clusters the rows of an attribute come from, and what they are."""
-    if gathered is None:
-        codes = tally.codes
-        used = codes["cluster"][(codes["cluster"] >= 0) & (codes["group"] >= 0)]
-        count = int(np.count_nonzero(np.bincount(used, minlength=1)))
-    else:
-        count = gathered.units
-    return {
-        "unit": "clusters" if roles.cluster else "labelers",
-        "column": roles.together,
-        "count": count,
-    }
+    # A set counts scores by one kind of unit alone.
+    stored = len(kinds) > 1 and kinds[0].decisions.tallies is not None
+    blocks = []
+    for kind in kinds[:1] if stored else kinds:
+        assert kind.scores is not None
+        classes = scored_classes(kind.decisions, tally)
+        found = score_rows(kind.scores, attribute, options, classes=classes, fewest=kind.fewest)
+        blocks.append([without_intervals(rows, ONLY_ROWS) for rows in found] if stored else found)
+    return each_wider(blocks)
 
 
 def scored_classes(decisions: Decisions, tally: Tally) -> dict[str, str]:
@@ -191,34 +168,64 @@ def measure_tally(
     options: Options,
     *,
     gathered: "GatheredClusters | None" = None,
+    fewest: int = 0,
+    others: Sequence[Units] = (),
 ) -> tuple[list[Rows], list[str]]:
     """The rows of one attribute from its tally, and what is worth saying of them.
 
-    `gathered` is what is known of clusters where the tally is not by cluster itself.
+    `gathered` is what is known of clusters where the tally is not by cluster itself; where they
+    are items, numbers that rest on fewer than `fewest` have no interval. Where the same rows come
+    in `others` too, each row is the wider one.
     """
+    units = [Units(tally=tally, gathered=gathered, fewest=fewest), *others]
     table = confusion(tally, roles)
-    clusters: Clusters | GatheredClusters | None = gathered
-    if "cluster" in tally.labels:
-        clusters = _own_clusters(tally, roles, table)
     if table.sums["n"].sum() == 0:
         raise DataError(
             f"Nothing is left to measure for group={attribute.name!r}: no row has both a group "
             "and a decision."
         )
+    clusters = [each.clusters(roles, table) for each in units]
     scope = attribute_scope(table, attribute, roles, options)
-    noise = Noise(table, scope)
+    measured = [RateRows(scope=scope, table=table, noise=Noise(table, scope)) for _ in units]
     parts: list[Rows] = []
     notes: list[str] = _unseen(table, attribute)
-    pairs: dict[str, Worst] = {}
-    odds: dict[str, Worst] = {}
-    cases: dict[str, FloatArray] = {}
     for rate in counted_rates(truth=table.has_truth):
-        rates = group_rates(table, rate, clusters=clusters)
-        parts.append(rate_rows(scope, rate, rates))
+        rates = [
+            group_rates(table, rate, clusters=known, fewest=each.fewest)
+            for known, each in zip(clusters, units, strict=True)
+        ]
+        found = [rows.of(rate, each) for rows, each in zip(measured, alike(rates), strict=True)]
+        parts += each_wider([rows for rows, _ in found])
+        # What one kind of unit alone shows is not shown.
+        notes += [note for note in found[0][1] if all(note in others for _, others in found)]
+    parts += each_wider([rows.of_odds() for rows in measured])
+    return parts, notes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateRows:
+    """The rows of an attribute, rate by rate, with units of one kind.
+
+    What several rates share is found once: `noise`, and the worst `pairs` by rate. `odds` are
+    those of the rates of equalised odds, with their `cases`.
+    """
+
+    scope: Scope
+    table: Confusion
+    noise: Noise
+    pairs: dict[str, Worst] = field(default_factory=dict)
+    odds: dict[str, Worst] = field(default_factory=dict)
+    cases: dict[str, FloatArray] = field(default_factory=dict)
+
+    def of(self, rate: str, rates: GroupRates) -> tuple[list[Rows], list[str]]:
+        """The rows of one rate, and what is worth saying of them."""
+        scope, table = self.scope, self.table
+        parts = [rate_rows(scope, rate, rates)]
+        notes: list[str] = []
         if len(table.groups) < 2:
-            continue
+            return parts, notes
         for pairing in pairings(scope, table, rate, rates):
-            parts += comparison_rows(scope, rate, pairing, noise)
+            parts += comparison_rows(scope, rate, pairing, self.noise)
             if rates.scale is not SHARE:
                 continue  # sizes over classes, groups and strata are those of shares
             if len(table.classes) > 2 and pairing.reference_name != REST:
@@ -227,42 +234,31 @@ def measure_tally(
                 rows, remarks = stratified_rows(scope, rate, pairing, rates=rates)
                 parts += rows
                 notes += remarks
-        if rates.scale is not SHARE:
-            continue
+        if rates.scale is SHARE:
+            parts += self._over_groups(rate, rates)
+        return parts, notes
+
+    def _over_groups(self, rate: str, rates: GroupRates) -> list[Rows]:
+        """One number over all groups: the worst pair, the four-fifths table and the spread."""
+        scope = self.scope
         shared = rates.shared_variance()
         certainty = rates.pair_certainty(shared)
-        mirror = pairs.get(CATALOGUE[rate].mirror or "")
-        pairs[rate] = mirror.mirrored() if mirror else worst(scope, rates, certainty=certainty)
+        mirror = self.pairs.get(CATALOGUE[rate].mirror or "")
+        pair = mirror.mirrored() if mirror else worst(scope, rates, certainty=certainty)
+        self.pairs[rate] = pair
         if rate in ODDS:
-            odds[rate] = worst(scope, rates, certainty=certainty, rates_at_once=len(ODDS))
-            cases[rate] = rates.cases
-        parts.append(worst_rows(scope, rate, rates, pairs[rate]))
+            self.odds[rate] = worst(scope, rates, certainty=certainty, rates_at_once=len(ODDS))
+            self.cases[rate] = rates.cases
+        parts = [worst_rows(scope, rate, rates, pair)]
         if rate == "selection_rate":
             parts.append(impact_ratio_rows(scope, rates, certainty=certainty))
-        if len(table.groups) > 2:
+        if len(self.table.groups) > 2:
             parts.append(spread_rows(scope, rate, rates, shared=shared))
-    if odds:
-        parts.append(equalised_odds_rows(scope, odds, cases))
-    return parts, notes
+        return parts
 
-
-def attribute_scope(
-    table: Confusion, attribute: Attribute, roles: Roles, options: Options
-) -> Scope:
-    """What the rows of one attribute share."""
-    sizes = table.sums["n"][0, :, 0].sum(axis=(-2, -1))
-    return Scope(
-        lens=LENS,
-        attribute=attribute.name,
-        rule=rule_name(roles),
-        level=options.level,
-        seed=options.seed,
-        classes=table.classes,
-        groups=table.groups,
-        strata=table.strata,
-        reference=choose_reference(table.groups, sizes, roles.reference.get(attribute.name)),
-        mirrored=table.positive is not None,
-    )
+    def of_odds(self) -> list[Rows]:
+        """The rows of equalised odds, once both of its rates are measured."""
+        return [equalised_odds_rows(self.scope, self.odds, self.cases)] if self.odds else []
 
 
 def pairings(scope: Scope, table: Confusion, rate: str, rates: GroupRates) -> Iterable[Pairing]:

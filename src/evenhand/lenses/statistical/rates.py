@@ -1,14 +1,16 @@
 """Rates of every group and class with the counts that their intervals need."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.lenses.measures import measure
+from evenhand.lenses.rows import Column, choose
 from evenhand.lenses.statistical.confusion import Confusion, weight_column
+from evenhand.speech import plural
 from evenhand.stats.estimate import FloatArray
 from evenhand.stats.odds import (
     odds,
@@ -59,6 +61,8 @@ ODDS = Scale(
     ratio=odds_ratio_limits,
     methods=("wilson, as odds", "odds, squares added", "miettinen-nurminen"),
 )
+# What rests on fewer items than this has no interval.
+FEWEST_ITEMS = 5
 # By the kind of a measure that is counted from cells.
 SCALES = {"rate": SHARE, "odds": ODDS}
 
@@ -70,7 +74,8 @@ class GroupRates:
     `cases` are rows and `mass` is their weight; `effective(z)` gives the hits and cases to put
     into a binomial interval formula, which differ from the rows' own where rows are weighted or
     come in clusters. `clusters` is what is known of each, or of all, where rows come in any; of
-    the rest of a group, `shared` is its covariance with that group.
+    the rest of a group, `shared` is its covariance with that group. Of fewer than `fewest`
+    clusters nothing is told but the rate, and `withheld` says why, by (stratum, group, class).
     """
 
     value: FloatArray
@@ -82,6 +87,8 @@ class GroupRates:
     scale: Scale = SHARE
     clusters: "ClusterSums | ClusterProducts | None" = None
     shared: FloatArray | None = None
+    fewest: int = 0
+    withheld: Column | None = None
 
     @property
     def on_scale(self) -> FloatArray:
@@ -98,6 +105,21 @@ class GroupRates:
     def unsure(self) -> NDArray[np.bool_]:
         """Where a rate has a value and nothing to tell how sure it is: its rows are one cluster."""
         return np.asarray((self.kind == "clustered") & (self.mass > 0) & np.isnan(self.variance))
+
+    def reasons(self, one_cluster: str) -> Column:
+        """Why rates have a value and no interval, or None."""
+        return choose(self.unsure, one_cluster if self.withheld is None else self.withheld)
+
+    def without(self, reasons: Column) -> "GroupRates":
+        """The same rates with nothing told of how sure they are where there is a reason."""
+        gone = reasons != None  # noqa: E711
+
+        def effective(z: FloatArray | float) -> tuple[FloatArray, FloatArray]:
+            hits, n = self.effective(z)
+            return np.where(gone, np.nan, hits), np.where(gone, np.nan, n)
+
+        variance = np.where(gone, np.nan, self.variance)
+        return replace(self, variance=variance, effective=effective, withheld=reasons)
 
     def certainty(self, reference: int) -> FloatArray | float:
         """How much surer a gap to this group is than its two rates, by (stratum, group, class).
@@ -152,7 +174,22 @@ class GroupRates:
             effective=effective,
             kind=self.kind,
             scale=self.scale,
+            fewest=self.fewest,
+            withheld=None if self.withheld is None else self.withheld[:, groups],
         )
+
+
+def few_items(items: FloatArray, fewest: int) -> Column:
+    """Why numbers that rest on so few items have no interval, or None.
+
+    Examples:
+        >>> few_items(np.array([0.0, 1.0, 3.0, 5.0]), 5).tolist()
+        [None, 'rests on 1 item', 'rests on 3 items', None]
+    """
+    reasons = np.full(items.shape, None, dtype=object)
+    for place in zip(*np.nonzero((items > 0) & (items < fewest))):
+        reasons[place] = f"rests on {plural(items[place], 'item')}"
+    return reasons
 
 
 def _surer(apart: FloatArray, shared: FloatArray) -> FloatArray:
@@ -163,12 +200,19 @@ def _surer(apart: FloatArray, shared: FloatArray) -> FloatArray:
 
 
 def group_rates(
-    table: Confusion, rate: str, *, clusters: "Clusters | GatheredClusters | None" = None
+    table: Confusion,
+    rate: str,
+    *,
+    clusters: "Clusters | GatheredClusters | None" = None,
+    fewest: int = 0,
 ) -> GroupRates:
-    """A rate by (stratum, group, class), from counts, weights or clusters."""
+    """A rate by (stratum, group, class), from counts, weights or clusters.
+
+    Clusters are items where a rate that rests on a `fewest` of them has an interval.
+    """
     hits, cases = table.hits_and_cases(rate)
     if clusters is not None:
-        return _clustered(table, rate, cases, clusters)
+        return _clustered(table, rate, cases, clusters, fewest)
     weight, scale = weight_column(table.sums, rate), _scale_of(rate)
     if weight is None:
         return _plain(hits, cases, scale)
@@ -230,7 +274,7 @@ def rest_rates(table: Confusion, rate: str, *, of: GroupRates) -> GroupRates:
         hits, n = rest.effective(z=np.broadcast_to(z, shape).reshape(-1))
         return hits.reshape(shape), n.reshape(shape)
 
-    return GroupRates(
+    rates = GroupRates(
         value=rest.value.reshape(shape),
         cases=of.cases.sum(axis=1, keepdims=True) - of.cases,
         mass=of.mass.sum(axis=1, keepdims=True) - of.mass,
@@ -239,7 +283,11 @@ def rest_rates(table: Confusion, rate: str, *, of: GroupRates) -> GroupRates:
         kind="clustered",
         scale=of.scale,
         shared=shared.reshape(shape),
+        fewest=of.fewest,
     )
+    if not of.fewest:
+        return rates
+    return rates.without(few_items(rest.clusters.reshape(shape), of.fewest))
 
 
 def _plain(hits: FloatArray, cases: FloatArray, scale: Scale) -> GroupRates:
@@ -258,7 +306,11 @@ def _plain(hits: FloatArray, cases: FloatArray, scale: Scale) -> GroupRates:
 
 
 def _clustered(
-    table: Confusion, rate: str, cases: FloatArray, clusters: "Clusters | GatheredClusters"
+    table: Confusion,
+    rate: str,
+    cases: FloatArray,
+    clusters: "Clusters | GatheredClusters",
+    fewest: int,
 ) -> GroupRates:
     weight = weight_column(table.sums, rate)
     known = clusters.of_rate(rate, weight)
@@ -269,7 +321,7 @@ def _clustered(
         hits, n = found.effective(z=np.broadcast_to(z, shape).reshape(-1))
         return hits.reshape(shape), n.reshape(shape)
 
-    return GroupRates(
+    rates = GroupRates(
         value=found.value.reshape(shape),
         cases=cases,
         mass=cases if weight is None else table.hits_and_cases(rate, weight)[1],
@@ -278,4 +330,6 @@ def _clustered(
         kind="clustered",
         scale=_scale_of(rate),
         clusters=known,
+        fewest=fewest,
     )
+    return rates.without(few_items(found.clusters.reshape(shape), fewest)) if fewest else rates

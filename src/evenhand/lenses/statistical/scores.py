@@ -10,7 +10,8 @@ from evenhand.decisions.roles import Attribute
 from evenhand.decisions.tallies.scores import BINS, TENTHS, ScoreTallies, ScoreTally
 from evenhand.lenses.rows import Column, Options, Rows, choose, words
 from evenhand.lenses.scope import ONE_CLUSTER, Scope, choose_reference
-from evenhand.lenses.statistical.compare import NOBODY, WEIGHTLESS, adjust_p
+from evenhand.lenses.statistical.compare import NOBODY, WEIGHTLESS, adjust_p, of_reference
+from evenhand.lenses.statistical.rates import few_items
 from evenhand.lenses.statistical.score_cells import PartAreas, PartBins, ScoreCells, named
 from evenhand.stats.auc import (
     Auc,
@@ -21,6 +22,7 @@ from evenhand.stats.auc import (
     clustered_delong,
     placed_area,
     undefined_reason,
+    units_by_truth,
     weighted_delong,
 )
 from evenhand.stats.calibration import Recalibration, bounded_logit, fit_lines, recalibrate
@@ -82,12 +84,18 @@ class Calibration:
 
 
 def score_rows(
-    scores: ScoreTallies, attribute: Attribute, options: Options, *, classes: dict[str, str]
+    scores: ScoreTallies,
+    attribute: Attribute,
+    options: Options,
+    *,
+    classes: dict[str, str],
+    fewest: int = 0,
 ) -> list[Rows]:
     """Areas and calibration of every class that has a score column, by group.
 
     `classes` says which column holds the score of which class. Weights, reviews and clusters
-    count as they do for rates; with a stratum all of it comes again within each.
+    count as they do for rates, those of fewer than `fewest` clusters too; with a stratum all of
+    it comes again within each.
     """
     if not classes:
         return []
@@ -110,19 +118,22 @@ def score_rows(
             placements.append(scores.placements(attribute, column, name, within=within))
             if decisions.is_probability(column):
                 bins = scores.bins(attribute, column, name, within=within)
-                calibrated += calibration_rows(replace(scope, positive=name), bins)
+                calibrated += calibration_rows(replace(scope, positive=name), bins, fewest=fewest)
         cells = ScoreCells.of(*placements)
         if not cells[0].groups or not cells[0].strata:
             continue
         scope = replace(scope, classes=tuple(classes), strata=cells[0].strata)
-        parts += [*area_rows(scope, cells, asked=asked), *calibrated]
+        parts += [*area_rows(scope, cells, asked=asked, fewest=fewest), *calibrated]
     return parts
 
 
-def area_rows(scope: Scope, cells: list[ScoreCells], *, asked: str | None) -> list[Rows]:
+def area_rows(
+    scope: Scope, cells: list[ScoreCells], *, asked: str | None, fewest: int = 0
+) -> list[Rows]:
     """Areas of every (stratum, group, class), and their gaps to the reference group.
 
-    Where no group is asked for as the reference, it is the one with most scored rows.
+    Where no group is asked for as the reference, it is the one with most scored rows. One that
+    has fewer than `fewest` clusters with either truth has no interval.
     """
     groups, strata = cells[0].groups, cells[0].strata
     # (stratum, group, class, truth), as rows and as what they weigh.
@@ -138,8 +149,9 @@ def area_rows(scope: Scope, cells: list[ScoreCells], *, asked: str | None) -> li
         with np.errstate(all="ignore"):
             off = np.nan_to_num(meets / weight.prod(axis=-1) / 2)
     areas = [_areas(cell, reference) for cell in cells]
-    area = _stack([one for one, _ in areas])
-    covariance = np.stack([one for _, one in areas], axis=2)
+    area = _stack([one for one, *_ in areas])
+    covariance = np.stack([one for _, one, _ in areas], axis=2)
+    few = few_items(np.stack([units for *_, units in areas], axis=2), fewest)
     reasons = _reasons(counts, weight)
     shared = {
         "class": words(scope.classes),
@@ -153,16 +165,14 @@ def area_rows(scope: Scope, cells: list[ScoreCells], *, asked: str | None) -> li
         scope.block(
             area.value.shape,
             **shared,
+            **_unless(few, low=low, high=high, family_low=family_low, family_high=family_high),
             measure="auc",
             group=words(groups)[:, None],
             value=area.value,
-            low=low,
-            high=high,
-            family_low=family_low,
-            family_high=family_high,
             n=cases,
             method=cells[0].on_grid("delong", off),
             undefined=reasons,
+            no_interval=choose(np.isfinite(area.value), few),
         )
     ]
     others = [i for i in range(len(groups)) if i != reference]
@@ -174,7 +184,9 @@ def area_rows(scope: Scope, cells: list[ScoreCells], *, asked: str | None) -> li
     value = mine.value - theirs.value
     low, high = auc_gap(mine, theirs, z=scope.z)
     family_low, family_high = auc_gap(mine, theirs, z=_family(value, scope))
-    p = auc_gap_p(mine, theirs)
+    own_few, theirs_few = few[:, others], of_reference(few[:, [reference]])
+    few = choose(own_few != None, own_few, theirs_few)  # noqa: E711
+    p = _unless(few, p=auc_gap_p(mine, theirs))["p"]
     missing = choose(reasons[:, others] == None, reasons[:, [reference]], reasons[:, others])  # noqa: E711
     rows.append(
         scope.block(
@@ -184,25 +196,30 @@ def area_rows(scope: Scope, cells: list[ScoreCells], *, asked: str | None) -> li
             group=words([groups[i] for i in others])[:, None],
             reference=named,
             value=value,
-            low=low,
-            high=high,
-            family_low=family_low,
-            family_high=family_high,
+            **_unless(few, low=low, high=high, family_low=family_low, family_high=family_high),
             n=cases[:, others],
             n_reference=np.broadcast_to(cases[:, [reference]], value.shape),
             p=p,
             p_adjusted=adjust_p(scope, p),
             method=cells[0].on_grid("delong", off[:, others] + off[:, [reference]]),
             undefined=choose(np.isfinite(value), None, missing),
+            no_interval=choose(np.isfinite(value), few),
         )
     )
     return rows
 
 
-def calibration_rows(scope: Scope, bins: ScoreTally) -> list[Rows]:
+def _unless(few: Column, **numbers: FloatArray) -> dict[str, FloatArray]:
+    """Numbers that say how sure something is, none where there is a reason to say nothing."""
+    gone = few != None  # noqa: E711
+    return {name: np.where(gone, np.nan, each) for name, each in numbers.items()}
+
+
+def calibration_rows(scope: Scope, bins: ScoreTally, *, fewest: int = 0) -> list[Rows]:
     """Observed share per tenth of the score, and the line of logistic recalibration, by group.
 
-    The scope's positive is the class whose score it is.
+    The scope's positive is the class whose score it is. A share or a line of fewer than `fewest`
+    clusters has no interval.
     """
     if not len(bins.tally):
         return []
@@ -211,11 +228,14 @@ def calibration_rows(scope: Scope, bins: ScoreTally) -> list[Rows]:
         ScoreTally(tally=bins.tally.relabel("bin", order), distant=bins.distant)
     )
     fitted = Calibration.of(cells)
-    return [_curve(scope, cells, fitted), *_lines(scope, cells, fitted)]
+    return [_curve(scope, cells, fitted, fewest), *_lines(scope, cells, fitted, fewest)]
 
 
-def _areas(cells: ScoreCells, reference: int) -> tuple[Auc, FloatArray]:
-    """Areas by (stratum, group) of one class, and their covariance with the reference's."""
+def _areas(cells: ScoreCells, reference: int) -> tuple[Auc, FloatArray, FloatArray]:
+    """Areas by (stratum, group) of one class, their covariance with the reference's, and units.
+
+    Those are the clusters with positives or with negatives, whichever are fewer; 0 without any.
+    """
     shape = (len(cells.strata), len(cells.groups))
     if cells.kind != "clustered":
         names = PlacementSums.__dataclass_fields__
@@ -223,11 +243,14 @@ def _areas(cells: ScoreCells, reference: int) -> tuple[Auc, FloatArray]:
         if cells.weighted:
             sums = ("w", "w2", "w4", "wd", "wd2", "w2d", "w2d2")
         found = {name: cells.dense(["y"], sum_) for name, sum_ in zip(names, sums)}
-        return weighted_delong(PlacementSums(**found)), np.zeros(shape)
+        return weighted_delong(PlacementSums(**found)), np.zeros(shape), np.zeros(shape)
     numbers = np.arange(shape[0] * shape[1]).reshape(shape)
     compared = np.broadcast_to(numbers[:, [reference]], shape).reshape(-1)
     if cells.distant is None:
-        area, shared = clustered_delong(**cells.placed(), reference=compared)
+        rows = cells.placed()
+        area, shared = clustered_delong(**rows, reference=compared)
+        of_units = {name: rows[name] for name in ("weight", "truth", "cell")}
+        units = units_by_truth(**of_units, cells=compared.size)
     else:
         total = cells.weight(["y"]).reshape(-1, 2)
         above = cells.dense(["y"], cells.names[1])[..., 1].reshape(-1)
@@ -237,9 +260,10 @@ def _areas(cells: ScoreCells, reference: int) -> tuple[Auc, FloatArray]:
             total=total,
             area=placed_area(total, above),
         )
-        area, shared = whole.finish(cells.distant.add_up(whole))
+        products = cells.distant.add_up(whole)
+        (area, shared), units = whole.finish(products), products["units"]
     fields = {f: getattr(area, f).reshape(shape) for f in Auc.__dataclass_fields__}
-    return Auc(**fields), shared.reshape(shape)
+    return Auc(**fields), shared.reshape(shape), units.min(axis=-1).reshape(shape)
 
 
 def _stack(areas: list[Auc]) -> Auc:
@@ -272,7 +296,7 @@ def _reasons(counts: FloatArray, weight: FloatArray) -> Column:
     return found
 
 
-def _curve(scope: Scope, cells: ScoreCells, fitted: Calibration) -> Rows:
+def _curve(scope: Scope, cells: ScoreCells, fitted: Calibration, fewest: int) -> Rows:
     """The weighted share of hits in every tenth of the score, by (stratum, group, tenth)."""
     n = _tenths(cells.dense(["bin"], "n"))
     mass, yes = fitted.tenths
@@ -286,6 +310,9 @@ def _curve(scope: Scope, cells: ScoreCells, fitted: Calibration) -> Rows:
     family_low, family_high = (
         np.stack([ends[1 + k][side][k] for k in range(len(cells.strata))]) for side in (0, 1)
     )
+    few = few_items(np.zeros(n.shape), fewest)
+    if fitted.rates is not None:
+        few = few_items(fitted.rates.clusters.reshape(n.shape), fewest)
     edges = np.linspace(0, 1, TENTHS + 1)
     places = [f"score {a:.1f}-{b:.1f}" for a, b in pairwise(edges)]
     named = [[p if name is None else f"{name}, {p}" for p in places] for name in cells.strata]
@@ -295,14 +322,14 @@ def _curve(scope: Scope, cells: ScoreCells, fitted: Calibration) -> Rows:
         group=words(cells.groups)[:, None],
         stratum=np.array(named, dtype=object)[:, None, :],
         value=share,
-        low=low,
-        high=high,
-        family_low=family_low,
-        family_high=family_high,
+        **_unless(few, low=low, high=high, family_low=family_low, family_high=family_high),
         n=n,
         method=cells.on_grid("wilson", _astray(cells, n)),
         undefined=choose(n == 0, NOBODY, choose(mass > 0, None, WEIGHTLESS)),
-        no_interval=choose((n > 0) & (mass > 0) & np.isnan(low), ONE_CLUSTER),
+        no_interval=choose(
+            (n > 0) & (mass > 0),
+            choose(few != None, few, choose(np.isnan(low), ONE_CLUSTER)),  # noqa: E711
+        ),
     )
 
 
@@ -337,8 +364,9 @@ def _effective(cells: ScoreCells, fitted: Calibration, z: float) -> tuple[FloatA
     return found.hits, found.n
 
 
-def _lines(scope: Scope, cells: ScoreCells, fitted: Calibration) -> list[Rows]:
+def _lines(scope: Scope, cells: ScoreCells, fitted: Calibration, fewest: int) -> list[Rows]:
     """Intercept and slope of the recalibration line, by (stratum, group)."""
+    few = few_items(fitted.degrees + 1.0, fewest)
     rows, line = cells.dense([], "n"), fitted.line
     family = bonferroni(scope.level, members=len(cells.groups))
     z, q = (_student(value, fitted.degrees) for value in (scope.z, family))
@@ -348,6 +376,9 @@ def _lines(scope: Scope, cells: ScoreCells, fitted: Calibration) -> list[Rows]:
         ("calibration_slope", line.slope, line.slope_error),
     ):
         reason = choose(rows == 0, NOBODY, "truth has one class, or the scores separate it")
+        ends = {"low": value - z * error, "high": value + z * error}
+        ends |= {"family_low": value - q * error, "family_high": value + q * error}
+        unsure = choose(few != None, few, choose(np.isnan(error), ONE_CLUSTER))  # noqa: E711
         parts.append(
             scope.block(
                 value.shape,
@@ -355,14 +386,11 @@ def _lines(scope: Scope, cells: ScoreCells, fitted: Calibration) -> list[Rows]:
                 group=words(cells.groups),
                 stratum=words(cells.strata)[:, None],
                 value=value,
-                low=value - z * error,
-                high=value + z * error,
-                family_low=value - q * error,
-                family_high=value + q * error,
+                **_unless(few, **ends),
                 n=rows,
                 method=cells.method("logistic recalibration"),
                 undefined=choose(np.isfinite(value), None, reason),
-                no_interval=choose(np.isfinite(value) & np.isnan(error), ONE_CLUSTER),
+                no_interval=choose(np.isfinite(value), unsure),
             )
         )
     return parts

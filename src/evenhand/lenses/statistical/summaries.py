@@ -6,9 +6,10 @@ Root mean square, spread, worst pair, equalised odds, the four-fifths table, Man
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenhand.decisions.labels import SUMMARY
-from evenhand.lenses.rows import Rows, choose, words
+from evenhand.lenses.rows import Column, Rows, choose, words
 from evenhand.lenses.scope import Scope
 from evenhand.lenses.statistical.compare import DRAWS, Pairing, adjust_p
 from evenhand.lenses.statistical.confusion import (
@@ -16,7 +17,7 @@ from evenhand.lenses.statistical.confusion import (
     Confusion,
     weight_column,
 )
-from evenhand.lenses.statistical.rates import GroupRates
+from evenhand.lenses.statistical.rates import FEWEST_ITEMS, GroupRates
 from evenhand.speech import opening
 from evenhand.stats.estimate import FloatArray, student_critical
 from evenhand.stats.families import sidak
@@ -37,6 +38,7 @@ from evenhand.stats.strata import StratifiedGap, mantel_haenszel_gap
 NO_BASE = "no group has 2 % of the rows and 50 cases to compare with"
 TOO_FEW = "too few cases to be the highest rate"
 NOT_WITHOUT = "nothing is left of it without one of its clusters"
+NO_GAP, TOO_FEW_GROUPS = "no class has a gap", "fewer than two groups with cases"
 # Covariances over classes that are held at once, a dozen times over: 2 MB, which stay near.
 MOST_COVARIANCES = 2**18
 
@@ -99,7 +101,7 @@ def rms_rows(
             [[f"{name}; {k} of {total} classes undefined" for k in s] for s in skipped],
             name,
         ),
-        undefined=choose(moments.members == 0, "no class has a gap", None),
+        undefined=choose(moments.members == 0, _few(rates, NO_GAP, "no class with a gap rests")),
         n=moments.members.astype(float),
         group=words([scope.groups[i] for i in pairing.index]),
         reference=pairing.reference_name,
@@ -126,7 +128,7 @@ def _gap_covariance(
     chosen = pairing.index[few]
     if rates.kind == "clustered":
         covariance, clusters = rates.class_covariance(None if pairing.whole else scope.place)
-        return covariance[:, chosen], clusters[:, chosen]
+        return _without_few(covariance[:, chosen], pairing), clusters[:, chosen]
     weight = weight_column(table.sums, rate)
     strata, _, classes = pairing.group.value.shape
     covariance = np.zeros((strata, len(chosen), classes, classes))
@@ -158,6 +160,19 @@ def _gap_covariance(
     return covariance, None
 
 
+def _without_few(covariance: FloatArray, pairing: Pairing) -> FloatArray:
+    """Covariance over classes of a pairing's gaps, NaN where nothing is told of a class's gap."""
+    if pairing.withheld is not None:
+        gone, index = pairing.withheld != None, np.arange(covariance.shape[-1])  # noqa: E711
+        covariance[..., index, index] = np.where(gone, np.nan, covariance[..., index, index])
+    return covariance
+
+
+def _few(rates: GroupRates, reason: str, rests: str) -> str:
+    """Why there is too little for a number: as it is, or as it is where items are too few."""
+    return reason if rates.withheld is None else f"{rests} on {FEWEST_ITEMS} items or more"
+
+
 def spread_rows(scope: Scope, rate: str, rates: GroupRates, *, shared: FloatArray | None) -> Rows:
     """Standard deviation of a rate over groups, plain and corrected, with its null level.
 
@@ -177,11 +192,15 @@ def spread_rows(scope: Scope, rate: str, rates: GroupRates, *, shared: FloatArra
         (marginal, family),
         shape=marginal.value.shape,
         method="moments",
-        undefined=choose(marginal.n_used < 2, "fewer than two groups with cases", None),
+        undefined=choose(marginal.n_used < 2, _few_groups(rates)),
         n=marginal.n_used.astype(float),
         stratum=words(scope.strata)[:, None],
         **{"class": words(scope.classes)},
     )
+
+
+def _few_groups(rates: GroupRates) -> str:
+    return _few(rates, TOO_FEW_GROUPS, "fewer than two groups rest")
 
 
 def worst_rows(scope: Scope, rate: str, rates: GroupRates, worst: Worst) -> Rows:
@@ -197,7 +216,7 @@ def worst_rows(scope: Scope, rate: str, rates: GroupRates, worst: Worst) -> Rows
         "reference": low,
         "n": _pick(rates.cases, pair.highest),
         "n_reference": _pick(rates.cases, pair.lowest),
-        "undefined": choose(pair.n_used < 2, "fewer than two groups with cases", None),
+        "undefined": choose(pair.n_used < 2, _few_groups(rates)),
     }
     found = scope.block(
         shape,
@@ -299,7 +318,8 @@ def impact_ratio_rows(scope: Scope, rates: GroupRates, *, certainty: FloatArray 
     A group of a few people is never the highest: against one of 18 every other looks bad.
     """
     value, cases = rates.value, rates.cases
-    best, eligible = base_group(np.moveaxis(value, 1, -1), np.moveaxis(cases, 1, -1))
+    known = cases if rates.withheld is None else np.where(rates.withheld == None, cases, 0.0)  # noqa: E711
+    best, eligible = base_group(np.moveaxis(value, 1, -1), np.moveaxis(known, 1, -1))
     eligible = np.moveaxis(eligible, -1, 1)
     none = (best < 0)[:, None, :]
     top = np.maximum(best, 0)[:, None, :]
@@ -347,6 +367,7 @@ def impact_ratio_rows(scope: Scope, rates: GroupRates, *, certainty: FloatArray 
             "no cases in the group",
             choose(none, NO_BASE, choose(gone, "nobody was selected")),
         ),
+        no_interval=choose(~gone & ~own, rates.withheld),
         **{"class": words(scope.classes)},
     )
 
@@ -362,7 +383,8 @@ def stratified_rows(
     sides = pairing.counts(scope.z)
     within = [np.moveaxis(side[1:], 0, -1) for side in sides]
     gap = mantel_haenszel_gap(*within, z=scope.z)
-    q = _summary_critical(scope, gap)
+    used, few, why = _over_strata(pairing, gap)
+    q = _summary_critical(scope, used)
     p, value, method = gap.p, gap.value, "mantel-haenszel"
     if rates.clusters is None:
         family = mantel_haenszel_gap(*within, z=q)
@@ -371,6 +393,7 @@ def stratified_rows(
         method = "mantel-haenszel, jackknife over clusters"
         assert scope.place is not None
         value, error, freedom = rates.clusters.over_strata(pairing.index, scope.place, scope.z)
+        error = np.where(few, np.nan, error)
         ends = []
         for z in (np.asarray(scope.z), q):
             half = student_critical(z, freedom=np.where(freedom > 0, freedom, 1.0)) * error
@@ -378,7 +401,7 @@ def stratified_rows(
         with np.errstate(all="ignore"):
             p = 2 * stdtr(freedom, -np.abs(value / error))
     low, high, family_low, family_high = ends
-    reason = choose(gap.n_used == 0, "no stratum has cases of both")
+    reason = choose(~used, "no stratum has cases of both")
     names = [scope.groups[i] for i in pairing.index]
     shared = {
         "class": words(scope.classes),
@@ -402,7 +425,7 @@ def stratified_rows(
         p=p,
         p_adjusted=adjust_p(replace(scope, strata=(None,)), p[None])[0],
         method=method,
-        no_interval=choose(np.isfinite(value) & np.isnan(low), NOT_WITHOUT),
+        no_interval=choose(np.isfinite(value) & np.isnan(low), why),
         **shared,
     )
     test_rows = scope.block(
@@ -431,10 +454,25 @@ def stratified_rows(
     return [gap_rows, test_rows], notes
 
 
-def _summary_critical(scope: Scope, gap: StratifiedGap) -> FloatArray:
+def _over_strata(
+    pairing: Pairing, gap: StratifiedGap
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_], Column | str]:
+    """Which gaps have a stratum with cases of both, which have no interval, and why a gap has none.
+
+    A group may have few items in every stratum and enough in all of them together.
+    """
+    used, withheld = gap.n_used > 0, pairing.withheld
+    if withheld is None:
+        return used, np.zeros(used.shape, dtype=bool), NOT_WITHOUT
+    both = (pairing.group.mass[1:] > 0) & (pairing.reference.mass[1:] > 0)
+    few = withheld[0] != None  # noqa: E711
+    return np.asarray(both.any(axis=0)), few, choose(few, withheld[0], NOT_WITHOUT)
+
+
+def _summary_critical(scope: Scope, used: NDArray[np.bool_]) -> FloatArray:
     """Critical values of the summaries, a family of their own, shaped (1, class)."""
     over_strata = replace(scope, strata=(None,), stratified=True)
-    return over_strata.shared_critical((gap.n_used > 0).sum(axis=0)[None])
+    return over_strata.shared_critical(used.sum(axis=0)[None])
 
 
 def _sizes(
