@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import evenhand as eh
-from evenhand.errors import UsageError
+from evenhand.errors import DataError, UsageError
 
 sklearn = pytest.importorskip("sklearn")
 from sklearn.linear_model import LogisticRegression  # noqa: E402
@@ -161,3 +161,12 @@ def test_groups_are_those_of_a_metric_frame(people):
     for group, rate in frame.by_group.items():
         row = ours.where(measure="selection_rate", group=group, class_="1")
         assert row["value"][0] == pytest.approx(rate)
+
+
+def test_words_for_no_value_are_refused_unless_said_otherwise() -> None:
+    sex = ["f", "m"] * 30
+    words = ["1", "0", "NA"] * 20
+    with pytest.raises(DataError, match=r"^'truth' holds 20 times 'NA' beside '0' and '1'\. If it"):
+        eh.gap_scorer("selection_rate_gap", group="sex").score(words, ["1", "0"] * 30, sex)
+    lenient = eh.gap_scorer("selection_rate_gap", group="sex", missing_words="NA")
+    assert lenient.score(words, ["1", "0"] * 30, sex) == -1

@@ -34,7 +34,7 @@ def _role(entry: Entry, key: str) -> Any:
         return entry.text(key)
     if key in _WORDS:
         return entry.choice(key, _WORDS[key])
-    if key == "group":
+    if key in ("group", "missing_words"):
         return list(entry.texts(key))
     if key == "crossed":
         return entry.flag(key)

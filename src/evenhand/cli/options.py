@@ -54,6 +54,10 @@ def roles_options(command: Command) -> Command:
             "--norm", "norms", multiple=True, metavar="GROUP=COLUMN", help="Norm score column."
         ),
         click.option("--missing", metavar="POLICY", help="drop (default), group or error."),
+        click.option(
+            "--missing-words", multiple=True, metavar="A,B,…",
+            help="Words that mean that nothing is known, such as NA; repeat for more.",
+        ),
         click.option("--engine", metavar="ENGINE", help="polars (default), duckdb or spark."),
         click.option(
             "--spark-master", default="local[*]", show_default=True, metavar="URL",
@@ -203,6 +207,9 @@ def read_roles(flags: dict[str, Any]) -> dict[str, Any]:
         "cluster weight review_share time seconds text missing engine spark_master"
     )
     roles = {name: flags.pop(name) for name in single.split()}
+    roles["missing_words"] = [
+        word for text in flags.pop("missing_words") for word in text.split(",")
+    ] or None
     roles["group"] = list(flags.pop("groups")) or None
     roles["threshold"] = _threshold(flags.pop("thresholds"))
     roles["reference"] = _pairs(flags.pop("references"), "--reference", lone=roles["group"])

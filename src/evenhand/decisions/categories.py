@@ -67,7 +67,10 @@ def count_categories(
         keys["outcome"] = nw.when(~score.is_null()).then(score > median)
     else:
         keys["outcome"] = decisions.decision_expression()
-    return _counts(decisions.aggregate(keys, {}), median=median)
+    tally = decisions.aggregate(keys, {})
+    if not scored:
+        decisions.check_classes(tally, decision="outcome")
+    return _counts(tally, median=median)
 
 
 def _lacks(decisions: Decisions, column: str, unknown: list[str]) -> nw.Expr:

@@ -4,7 +4,7 @@ A missing value is null and nothing else, bytes are text, and a label is compare
 the column's own type, never with how an engine happens to write that value.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from math import isclose
@@ -13,7 +13,8 @@ from typing import Any
 
 import narwhals as nw
 
-from evenhand.decisions.labels import label
+from evenhand.decisions.labels import MISSING, label
+from evenhand.decisions.missing_words import plain_word, without_words
 from evenhand.decisions.read import Frame
 from evenhand.decisions.roles import OWN_SCORE, Roles
 from evenhand.errors import DataError, UsageError
@@ -67,7 +68,8 @@ def number_columns(roles: Roles) -> dict[str, str]:
 def canonical(frame: Frame, roles: Roles, *, engine: str) -> Frame:
     """The frame with one kind of missing value and with text in place of bytes.
 
-    Scores and weights are left as they are: there NaN is refused, not taken for a missing value.
+    Scores and weights are left as they are: there NaN is refused, not taken for a missing value,
+    unless it is among the words that are said to be missing.
 
     Examples:
         >>> import polars as pl
@@ -83,7 +85,29 @@ def canonical(frame: Frame, roles: Roles, *, engine: str) -> Frame:
     schema = frame.collect_schema()
     floats = [column for column in dict.fromkeys([*labels, *cuts]) if schema[column].is_float()]
     known = [nw.when(~nw.col(c).is_nan()).then(nw.col(c)).alias(c) for c in floats]
-    return frame.with_columns(*known) if known else frame
+    frame = frame.with_columns(*known) if known else frame
+    if not roles.missing_words:
+        return frame
+    columns = dict.fromkeys([*labels, *number_columns(roles)])
+    values = [_unless_named(column, schema[column], roles) for column in columns]
+    changed = [value for value in values if value is not None]
+    return frame.with_columns(*changed) if changed else frame
+
+
+def _unless_named(column: str, kind: Any, roles: Roles) -> nw.Expr | None:
+    """A column that is null where it has a value that stands for none; None where it cannot be."""
+    words = roles.missing_words
+    if kind in WORDS:
+        return without_words(column, words) if column in label_columns(roles) else None
+    if not (kind.is_numeric() or kind in (nw.Date, nw.Datetime)):
+        return None
+    here = [is_named(nw.col(column), kind, w) for w in words if _value(kind, w) is not None]
+    if kind.is_float() and "nan" in map(plain_word, words):
+        here.append(nw.col(column).is_nan())
+    if not here:
+        return None
+    hit = nw.any_horizontal(*here, ignore_nulls=True)
+    return nw.when(~hit).then(nw.col(column)).alias(column)
 
 
 def _with_types(
@@ -288,6 +312,25 @@ def too_many(column: str, most: int, seen: str) -> DataError:
         f"group={column!r} has more than {most:,} values ({seen}). It looks like an id "
         "column: name the column that says which group a person belongs to."
     )
+
+
+def check_reserved(
+    role: str, column: str | None, labels: Iterable[str], reserved: Iterable[str]
+) -> None:
+    """Refuse a value that results use for something else.
+
+    Examples:
+        >>> check_reserved("group", "g", ["<rest>"], ["<rest>"])
+        Traceback (most recent call last):
+        evenhand.errors.DataError: group='g' holds '<rest>', which results use for a comparison. \
+Give that group another name.
+    """
+    for name in sorted(set(reserved) & set(labels)):
+        use = "for rows without a value" if name == MISSING else "for a comparison"
+        raise DataError(
+            f"{role}={column!r} holds '{name}', which results use {use}. "
+            f"Give that {role} another name."
+        )
 
 
 def where_known(*columns: str) -> nw.Expr:

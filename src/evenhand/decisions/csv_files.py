@@ -1,7 +1,7 @@
 """CSV files as tables: opened by every engine with the same types, found before it reads them."""
 
 import csv
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -20,6 +20,12 @@ from evenhand.decisions.csv_text import (
     opened,
     read_head,
 )
+from evenhand.decisions.missing_words import (
+    means_unknown,
+    plain_word,
+    without_words,
+    words_hint,
+)
 from evenhand.decisions.paths import Files
 from evenhand.errors import DataError, MissingExtra
 
@@ -32,13 +38,18 @@ LONGEST_LINE = 1 << 26
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CsvTable:
-    """CSV files of one table: their heads, what their folders stand for, every column's kind."""
+    """CSV files of one table: their heads, what their folders stand for, every column's kind.
+
+    In the `word_columns`, the `words` stand for no value.
+    """
 
     heads: tuple[CsvHead, ...]
     folders: tuple[Mapping[str, str | None], ...]
     kinds: Mapping[str, str]
     blank_lines: bool = False
     quoted_lines: bool = False
+    words: tuple[str, ...] = ()
+    word_columns: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -56,15 +67,24 @@ class CsvTable:
         return [name for name in self.own if self.kinds[name] in (WHOLE, NUMBER)]
 
     def settle(
-        self, *, labels: Collection[str], numbers: Mapping[str, str], texts: Collection[str] = ()
+        self,
+        *,
+        labels: Collection[str],
+        numbers: Mapping[str, str],
+        texts: Collection[str] = (),
+        words: Sequence[str] = (),
     ) -> "CsvTable":
         """The table with the kinds of its columns known: every line of every file is looked at.
 
         `labels` may be numbers if all their values are written so, `numbers` (each with its role)
-        have to be, `texts` stay text. Other columns go by their first rows.
+        have to be, `texts` stay text. Other columns go by their first rows. Of labels and numbers,
+        `words` are no values.
         """
+        if words and not self.words:
+            plain = self._passing_over(words, [*labels, *numbers])
+            return plain.settle(labels=labels, numbers=numbers, texts=texts, words=words)
         open_ = [n for n in labels if n not in numbers and n not in self.folders[0]]
-        bodies = [look_through(head, names=open_) for head in self.heads]
+        bodies = [look_through(head, names=open_, words=words) for head in self.heads]
         kinds = {
             name: NUMBER if kind == WHOLE and name not in self.folders[0] else kind
             for name, kind in self.kinds.items()
@@ -84,15 +104,33 @@ class CsvTable:
             quoted_lines=any(body.quoted_lines for body in bodies),
         )
 
+    def _passing_over(self, words: Sequence[str], columns: Sequence[str]) -> "CsvTable":
+        """The table with these columns of the kinds that they are of but for these words."""
+        columns = [name for name in dict.fromkeys(columns) if name not in self.folders[0]]
+        heads = []
+        for head in self.heads:
+            anew = read_head(head.path, words=words).kinds
+            heads.append(replace(head, kinds={**head.kinds, **{n: anew[n] for n in columns}}))
+        kinds = {name: common_kind(head.kinds[name] for head in heads) for name in columns}
+        return replace(
+            self,
+            heads=tuple(heads),
+            kinds={**self.kinds, **kinds},
+            words=tuple(words),
+            word_columns=tuple(columns),
+        )
+
     def open(self, engine: str, *, spark: Any = None) -> Frame:
         """The files as one lazy frame of the engine."""
         if engine != "polars":
             self._check_cases(engine)
+        # Words among numbers are texts until they are taken out.
+        number_kinds = {n: self.kinds[n] for n in self.word_columns if self.kinds[n] != TEXT}
         parts = []
         files = zip(self.heads, self.folders)
         for (names, sign, folder), alike in groupby(files, key=_make_up):
             paths = [head.path for head, _ in alike]
-            kinds = {name: self.kinds.get(name, TEXT) for name in names}
+            kinds = {n: TEXT if n in number_kinds else self.kinds.get(n, TEXT) for n in names}
             if engine == "spark":
                 native = _open_spark(paths, kinds, sign, spark, several=self.quoted_lines)
             else:
@@ -108,6 +146,9 @@ class CsvTable:
             # One engine skips a blank line and another reads a row of nulls.
             filled = [~nw.col(name).is_null() for name in self.columns]
             frame = frame.filter(nw.any_horizontal(*filled, ignore_nulls=True))
+        if number_kinds:
+            values = [without_words(name, self.words) for name in number_kinds]
+            frame = as_kinds(frame.with_columns(*values), number_kinds)
         return frame
 
     def _check_cases(self, engine: str) -> None:
@@ -132,12 +173,19 @@ class CsvTable:
             wrong = cell.is_not_null() & cell.cast(pl.Float64, strict=False).is_null()
             if self.kinds.get(column) == YES_NO:
                 wrong = cell.is_not_null() & ~cell.str.contains(f"^({WRITTEN[YES_NO].pattern})$")
+            if column in self.word_columns:
+                wrong = wrong & ~cell.str.to_lowercase().is_in(list(map(plain_word, self.words)))
             first = lazy.select(cell).with_row_index("row").filter(wrong).head(1)
             for row, text in first.collect(engine="streaming").rows():
                 where = f"line {_line_of(head, row):,} of '{head.path}'"
                 hint = "Correct it, or leave the cell empty."
                 if _decimal_comma(text):
                     hint = f"Write numbers with a point: {text.replace(',', '.')}."
+                elif means_unknown(text):
+                    hint = (
+                        "If it means that nothing is known, leave the cell empty or say "
+                        f"{words_hint([text])}."
+                    )
                 raise DataError(
                     f"{role}={column!r} holds {text!r} in {where}, which is not a number. {hint}"
                 )
@@ -176,7 +224,13 @@ def common_kind(kinds: Iterable[str]) -> str:
 
 def as_kinds(frame: Frame, kinds: Mapping[str, str]) -> Frame:
     """Columns of text as the types of their kinds."""
-    made = [nw.col(name).cast(TYPES[kind]()) for name, kind in kinds.items() if kind != TEXT]
+    made = [
+        (nw.col(name).str.to_lowercase() == "true").alias(name)
+        if kind == YES_NO
+        else nw.col(name).cast(TYPES[kind]())
+        for name, kind in kinds.items()
+        if kind != TEXT
+    ]
     return frame.with_columns(*made) if made else frame
 
 

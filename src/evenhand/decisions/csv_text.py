@@ -11,7 +11,7 @@ import gzip
 import io
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.decisions.missing_words import is_one_of
 from evenhand.errors import DataError, MissingExtra
 
 SEPARATORS = ",;\t|"
@@ -55,14 +56,21 @@ WRITTEN = {
 }
 
 
-def kind_of(texts: Iterable[str]) -> str:
+def kind_of(texts: Iterable[str], *, words: Sequence[str] = ()) -> str:
     """How these values are written: as whole numbers, numbers, yes or no, or as text.
+
+    The `words` that stand for no value are passed over.
 
     Examples:
         >>> [kind_of(t) for t in (["1", "-2"], ["1.0", "nan"], ["True"], ["01", "1"], ["nan"])]
         ['whole', 'number', 'yes or no', 'text', 'text']
+        >>> kind_of(["1", "0", "NA"], words=["NA"])
+        'whole'
     """
     values = {text for text in texts if text}
+    if words:
+        is_word = is_one_of(words)
+        values = {text for text in values if not is_word(text)}
     if not values - {"nan", "NaN"}:
         return TEXT
     fitting = (k for k, form in WRITTEN.items() if all(map(form.fullmatch, values)))
@@ -79,8 +87,8 @@ class CsvHead:
     kinds: Mapping[str, str]
 
 
-def read_head(path: str | Path) -> CsvHead:
-    """The columns of a CSV file and how their first values are written.
+def read_head(path: str | Path, *, words: Sequence[str] = ()) -> CsvHead:
+    """The columns of a CSV file and how their first values are written, `words` passed over.
 
     Examples:
         >>> from tempfile import TemporaryDirectory
@@ -111,7 +119,7 @@ def read_head(path: str | Path) -> CsvHead:
     records = _records(text, separator, most=HEAD)
     columns = _named(path, records[0] if records else [])
     values = [{row[i] for row in records[1:] if i < len(row)} for i in range(len(columns))]
-    kinds = {name: kind_of(texts) for name, texts in zip(columns, values)}
+    kinds = {name: kind_of(texts, words=words) for name, texts in zip(columns, values)}
     return CsvHead(path=str(path), columns=columns, separator=separator, kinds=kinds)
 
 
@@ -124,8 +132,10 @@ class CsvBody:
     kinds: Mapping[str, str]
 
 
-def look_through(head: CsvHead, *, names: Iterable[str] = ()) -> CsvBody:
+def look_through(head: CsvHead, *, names: Iterable[str] = (), words: Sequence[str] = ()) -> CsvBody:
     """The kinds of columns, from all their values; refused where a line does not fit the header.
+
+    The `words` that stand for no value are passed over.
 
     Examples:
         >>> from tempfile import TemporaryDirectory
@@ -155,7 +165,7 @@ def look_through(head: CsvHead, *, names: Iterable[str] = ()) -> CsvBody:
     except _Fault as fault:
         place = place if fault.place is None else start + fault.place
         raise DataError(fault.words(f"{_line_at(head.path, place):,}")) from None
-    kinds = {name: head.kinds[name] for name in names} | checker.kinds()
+    kinds = {name: head.kinds[name] for name in names} | checker.kinds(words)
     return CsvBody(blank_lines=checker.blank_lines, quoted_lines=checker.quoted_lines, kinds=kinds)
 
 
@@ -311,9 +321,9 @@ class _Checker:
         self._edge = np.zeros(256, dtype=bool)
         self._edge[[self.separator, LINE, RETURN, QUOTE]] = True
 
-    def kinds(self) -> dict[str, str]:
-        """How all values of the columns asked for are written."""
-        return {self._head.columns[i]: values.kind() for i, values in self._values.items()}
+    def kinds(self, words: Sequence[str]) -> dict[str, str]:
+        """How all values of the columns asked for are written, but for these words."""
+        return {self._head.columns[i]: each.kind(words) for i, each in self._values.items()}
 
     def check(self, data: bytes, *, first: bool) -> None:
         """Take some whole records, the `first` of which may be the header."""
@@ -404,9 +414,9 @@ class _Values:
         self._known = np.zeros(1, dtype=np.uint64)
         self._single = np.zeros(256, dtype=bool)
 
-    def kind(self) -> str:
+    def kind(self, words: Sequence[str]) -> str:
         """How the values are written; text where they are too long or too many."""
-        return kind_of(self._texts) if self.may_be_numbers else TEXT
+        return kind_of(self._texts, words=words) if self.may_be_numbers else TEXT
 
     def add(self, cells: Bytes, start: Places, stop: Places, *, quoted: bool) -> None:
         """Take in the values that start and stop at these places."""

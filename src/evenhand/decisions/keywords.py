@@ -56,6 +56,9 @@ class RoleArguments(TypedDict, total=False):
         Mapping[str, str] | None, "the same by words that have nothing to do with the class"
     ]
     missing: Annotated[str | None, "drop, group or error"]
+    missing_words: Annotated[
+        str | Sequence[str] | None, "words that mean that nothing is known, such as NA"
+    ]
 
 
 class TableArguments(RoleArguments, total=False):

@@ -16,7 +16,7 @@ from evenhand.stats.weights import distinct
 class Question:
     """A grouped aggregation of a table, not asked yet; its groups are those of the attribute.
 
-    `rows` are what it groups.
+    `rows` are what it groups; where cells are `limited`, the answer may lack some.
     """
 
     frame: Frame
@@ -24,6 +24,7 @@ class Question:
     keys: tuple[str, ...]
     sums: tuple[str, ...]
     attribute: Attribute | None = None
+    limited: bool = False
 
 
 def read_tally(table: Any, keys: tuple[str, ...], sums: tuple[str, ...]) -> Tally:

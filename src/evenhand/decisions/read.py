@@ -51,14 +51,16 @@ class OpenTable:
         labels: Collection[str] = (),
         numbers: Mapping[str, str] | None = None,
         texts: Collection[str] = (),
+        words: Sequence[str] = (),
     ) -> "OpenTable":
         """The table with the types of its columns known; CSV files are looked through for it.
 
         `labels` are names, `numbers` hold numbers (each with its role), `texts` are read as text.
+        Of labels and numbers, `words` are no values.
         """
         if self.csv is None:
             return self
-        csv = self.csv.settle(labels=labels, numbers=numbers or {}, texts=texts)
+        csv = self.csv.settle(labels=labels, numbers=numbers or {}, texts=texts, words=words)
         return replace(self, csv=csv, frame=csv.open(self.engine, spark=self.session))
 
 

@@ -6,6 +6,7 @@ from math import isfinite
 from typing import Any
 
 from evenhand.decisions.labels import as_in_numbers, label
+from evenhand.decisions.missing_words import missing_words
 from evenhand.errors import UsageError, choices, nearest
 
 MISSING_POLICIES = ("drop", "group", "error")
@@ -111,6 +112,7 @@ class Roles:
     norm: Mapping[str, str] = field(default_factory=dict)
     norm_irrelevant: Mapping[str, str] = field(default_factory=dict)
     missing: str = "drop"
+    missing_words: tuple[str, ...] = ()
 
     @property
     def attributes(self) -> tuple[Attribute, ...]:
@@ -172,6 +174,7 @@ def find_roles(columns: Sequence[str], **given: Any) -> Roles:
     if "positive" in given:
         given["positive"] = label(given["positive"])
     given["stratum_edges"] = tuple(given.get("stratum_edges", ()))
+    given["missing_words"] = missing_words(given.get("missing_words", ()))
     given["rule"] = _rule(given)
     roles = Roles(**given)
     _check(roles, known)
@@ -311,6 +314,20 @@ names. Rename the column.
         )
 
 
+def _check_settings(roles: Roles) -> None:
+    """Refuse settings that are none of those there are."""
+    if roles.missing not in MISSING_POLICIES:
+        raise UsageError(
+            f"missing={roles.missing!r} is not a policy. "
+            f"Choose one of {', '.join(MISSING_POLICIES)}."
+        )
+    if roles.positive_is not in (None, "benefit", "burden"):
+        raise UsageError(
+            f"positive_is={roles.positive_is!r} is not known. Say 'benefit' or 'burden': what a "
+            "positive decision is for the person decided about."
+        )
+
+
 def _check(roles: Roles, columns: list[str]) -> None:
     if not roles.group and not roles.counterfactual and not roles.labeler:
         shown = ", ".join(columns[:8]) + ", …" * (len(columns) > 8)
@@ -333,16 +350,7 @@ def _check(roles: Roles, columns: list[str]) -> None:
     if repeated:
         raise UsageError(f"group={min(repeated)!r} is given twice. Name each group column once.")
     _check_apart(roles)
-    if roles.missing not in MISSING_POLICIES:
-        raise UsageError(
-            f"missing={roles.missing!r} is not a policy. "
-            f"Choose one of {', '.join(MISSING_POLICIES)}."
-        )
-    if roles.positive_is not in (None, "benefit", "burden"):
-        raise UsageError(
-            f"positive_is={roles.positive_is!r} is not known. Say 'benefit' or 'burden': what a "
-            "positive decision is for the person decided about."
-        )
+    _check_settings(roles)
     attributes = [attribute.name for attribute in roles.attributes]
     for name in roles.reference:
         if name not in attributes:

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 import narwhals as nw
 
 from evenhand.decisions.arrays import NAMED_APART, as_roles
+from evenhand.decisions.classes import check_classes
 from evenhand.decisions.columns import (
     are_amounts,
     canonical,
+    check_reserved,
     check_size,
     check_types,
     has_truth_class,
@@ -26,7 +28,7 @@ from evenhand.decisions.columns import (
 )
 from evenhand.decisions.cuts import Cut, check_scale, cut_expression, reaches
 from evenhand.decisions.keywords import RoleArguments, describe_roles
-from evenhand.decisions.labels import MISSING, RESERVED, SUMMARY, label
+from evenhand.decisions.labels import RESERVED, SUMMARY, label
 from evenhand.decisions.question import Question, group_keys, join_groups, read_tally
 from evenhand.decisions.read import (
     Frame,
@@ -113,6 +115,7 @@ class Decisions:
             labels=label_columns(self.roles),
             numbers=number_columns(self.roles),
             texts=[self.roles.text] if self.roles.text else [],
+            words=self.roles.missing_words,
         )
         self._csv = table.csv
         self.frame = canonical(table.frame, self.roles, engine=self.engine)
@@ -152,7 +155,7 @@ class Decisions:
         """
         settings = {
             "threshold", "rule", "positive", "positive_is", "crossed", "reference",
-            "stratum_edges", "missing",
+            "stratum_edges", "missing", "missing_words",
         }  # fmt: skip
         columns: dict[str, Any] = {}
         roles: dict[str, Any] = {}
@@ -286,7 +289,13 @@ and 0.9. For a 75% cut write threshold=0.75.
 
     def _tally(self, question: Question, table: Any) -> Tally:
         tally = read_tally(table, question.keys, question.sums)
+        if not question.limited:
+            self.check_classes(tally)
         return self.name_groups(tally, question.attribute) if question.attribute else tally
+
+    def check_classes(self, tally: Tally, *, decision: str = "decision") -> None:
+        """Refuse words for a missing value that are counted as classes."""
+        check_classes(tally, self.roles, decision=decision)
 
     def collect(self, frame: Frame) -> dict[str, list[Any]]:
         """The columns of a small lazy frame as lists, whatever engine computes them."""
@@ -379,8 +388,8 @@ and 0.9. For a 75% cut write threshold=0.75.
         if many > most:
             raise too_many(attribute.name, most, f"{many:,}")
         for column, part in zip(attribute.columns, parts):
-            _check_reserved("group", column, tally.labels[part], RESERVED)
-        _check_reserved("stratum", self.roles.stratum, tally.labels.get("stratum", ()), (SUMMARY,))
+            check_reserved("group", column, tally.labels[part], RESERVED)
+        check_reserved("stratum", self.roles.stratum, tally.labels.get("stratum", ()), (SUMMARY,))
         return named
 
     @cached_property
@@ -555,18 +564,6 @@ and 0.9. For a 75% cut write threshold=0.75.
 def _sequence(values: Any) -> Any:
     """Values as they are where they have a length and a type, else as a list."""
     return values if hasattr(values, "dtype") and hasattr(values, "__len__") else list(values)
-
-
-def _check_reserved(
-    role: str, column: str | None, labels: Iterable[str], reserved: Iterable[str]
-) -> None:
-    """Refuse a value that results use for something else."""
-    for name in sorted(set(reserved) & set(labels)):
-        use = "for rows without a value" if name == MISSING else "for a comparison"
-        raise DataError(
-            f"{role}={column!r} holds '{name}', which results use {use}. "
-            f"Give that {role} another name."
-        )
 
 
 def complete_rows(decisions: Decisions, attribute: Attribute) -> Decisions:

@@ -1,18 +1,19 @@
 """Decisions that are known by their tallies: what lenses take in place of a table of rows."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cached_property
 from glob import glob
 from pathlib import Path
 from typing import Any
 
+from evenhand.decisions.classes import check_classes
 from evenhand.decisions.labels import label
 from evenhand.decisions.roles import Attribute
 from evenhand.decisions.table import Decisions
 from evenhand.decisions.tallies.sets import Tallies, merge_all, table_name
 from evenhand.decisions.tally import Tally
 from evenhand.errors import DataError, UsageError
+from evenhand.speech import listed
 
 ENDING = ".tallies"
 # Roles that change how counts are read, and not what was counted.
@@ -100,7 +101,7 @@ def tallied_decisions(tallies: Tallies, roles: Mapping[str, Any]) -> TalliedDeci
             continue
         raise UsageError(
             f"{name}={value!r} would change what was counted. Tally the table again with it; of a "
-            f"tally set only {' and '.join(FREE_ROLES)} can be chosen."
+            f"tally set only {listed(FREE_ROLES)} can be chosen."
         )
     changes: dict[str, Any] = {k: v for k, v in roles.items() if k == "positive_is"}
     reference = roles.get("reference")
@@ -108,7 +109,21 @@ def tallied_decisions(tallies: Tallies, roles: Mapping[str, Any]) -> TalliedDeci
         groups = tallies.roles.group
         named = reference if isinstance(reference, Mapping) else dict.fromkeys(groups, reference)
         changes["reference"] = {str(name): str(label(value)) for name, value in named.items()}
-    return TalliedDecisions(replace(tallies, roles=replace(tallies.roles, **changes)))
+    return TalliedDecisions(of_classes(tallies).with_roles(**changes))
+
+
+def of_classes(tallies: Tallies) -> Tallies:
+    """The set, refused where its table would be.
+
+    Examples:
+        >>> import evenhand as eh
+        >>> table = {"removed": [1, 0] * 20, "sex": ["f", "m"] * 20}
+        >>> of_classes(eh.tally(table, decision="removed", group="sex")).rows
+        40
+    """
+    for tally in (*tallies.tables.values(), *tallies.finished.values()):
+        check_classes(tally, tallies.roles)
+    return tallies
 
 
 def _matching(data: Any) -> list[Any]:

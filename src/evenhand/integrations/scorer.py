@@ -29,6 +29,7 @@ class GapScorer:
     group: str
     positive: Any = None
     reference: Any = None
+    missing_words: Any = ()
 
     @property
     def rate(self) -> str:
@@ -54,8 +55,9 @@ class GapScorer:
             >>> scorer.score([1, 0, 1, 0], [1, 1, 1, 0], ["f", "f", "m", "m"])
             -0.5
         """
-        arrays = {"group": {self.group: group}, "weight": weight, "positive": self.positive}
-        decisions = Decisions.from_arrays(truth, decision, **arrays)
+        settings = {name: getattr(self, name) for name in ("positive", "missing_words")}
+        arrays = {"group": {self.group: group}, "weight": weight}
+        decisions = Decisions.from_arrays(truth, decision, **arrays, **settings)
         tally = decisions.count(decisions.roles.attributes[0])
         table = confusion(tally, decisions.roles)
         found = group_rates(table, self.rate)
@@ -107,7 +109,12 @@ class GapScorer:
 
 
 def gap_scorer(
-    measure: str, *, group: str, positive: Any = None, reference: Any = None
+    measure: str,
+    *,
+    group: str,
+    positive: Any = None,
+    reference: Any = None,
+    missing_words: Any = (),
 ) -> GapScorer:
     """A scorer for scikit-learn's searches and cross-validation: how alike groups are treated.
 
@@ -117,6 +124,7 @@ def gap_scorer(
             `fit` by metadata routing: `search.fit(X, y, gender=…)`.
         positive: The value that counts as positive, where classes are words.
         reference: The group that others are compared with; by default the largest.
+        missing_words: Words that mean that nothing is known, such as NA.
 
     Examples:
         >>> gap_scorer("true_positive_rate_gap", group="gender").rate
@@ -138,7 +146,13 @@ gap or ratio of a rate that decisions are counted for, such as true_positive_rat
             f"group={group!r} is not a name. Name the column of X that holds the groups, or what "
             "they are passed to fit as."
         )
-    return GapScorer(measure=measure, group=group, positive=positive, reference=reference)
+    return GapScorer(
+        measure=measure,
+        group=group,
+        positive=positive,
+        reference=reference,
+        missing_words=missing_words,
+    )
 
 
 def _is_scored(name: str, one: Any) -> bool:

@@ -13,7 +13,7 @@ from evenhand.charter.charter import Charter
 from evenhand.decisions.keywords import TableArguments, describe_roles
 from evenhand.decisions.roles import Roles
 from evenhand.decisions.table import Decisions
-from evenhand.decisions.tallied import find_tallies
+from evenhand.decisions.tallied import find_tallies, of_classes
 from evenhand.decisions.tallies.by_period import tally_periods
 from evenhand.decisions.tallies.privacy import keep_key, own_key
 from evenhand.decisions.tallies.sets import Tallies
@@ -351,6 +351,7 @@ def _new_periods(
     sets = _tally_sets(given, every=every, period=period)
     if sets is not None:
         check_apart(each for each, _ in sets)
+        sets = [(each, of_classes(one)) for each, one in sets]
         return [
             NewPeriod(
                 period=each, first=each.start, last=each.end, tallies=tallies,

@@ -170,7 +170,7 @@ def _set(document: dict[str, Any], tables: Mapping[str, tuple[Tally, bool]]) -> 
 def _roles(named: Mapping[str, Any]) -> Roles:
     """Roles as they were saved: texts, maps of texts and the few others, each of its own kind."""
     maps = {"scores", "reference", "counterfactual", "norm", "norm_irrelevant"}
-    lists: dict[str, Any] = {"group": str, "stratum_edges": (int, float)}
+    lists: dict[str, Any] = {"group": str, "stratum_edges": (int, float), "missing_words": str}
     for name, value in named.items():
         if name in maps:
             fits = isinstance(value, dict) and all(isinstance(v, str) for v in value.values())

@@ -72,6 +72,8 @@ def collect_tallies(
     tables: dict[str, Tally] = dict(counted)
     for name, tally in answers.items():
         tables |= _within_limits(decisions, wanted[name], asked[name], tally, lost)
+    for tally in tables.values():
+        decisions.check_classes(tally)
     finished: dict[str, Tally] = {}
     for need in wanted.values():
         if need.finish is not None:
@@ -173,7 +175,7 @@ def _limited(question: Question, key: str) -> Question:
     """Of a table by cluster or item only as many cells as a set may hold leave the engine."""
     if key not in question.keys:
         return question
-    return replace(question, frame=question.frame.head(MOST_CELLS + 1))
+    return replace(question, frame=question.frame.head(MOST_CELLS + 1), limited=True)
 
 
 def _within_limits(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.decisions.batches import open_batches
+from evenhand.decisions.classes import check_truths
 from evenhand.errors import DataError, UsageError
 from evenhand.remedies.cells import Codes, held_out, place_of, several, training_cells
 from evenhand.remedies.ledger.columns import check_features, feature_values
@@ -143,6 +144,7 @@ def read_people(
         if not len(found):
             what = "a text" if text else "every feature"
             raise DataError(f"'{table.source}' has no row with {what}, a truth and a group.")
+    check_truths(truth, found.truth)
     return found
 
 
