@@ -46,7 +46,7 @@ def lens_against_count(path: Path, repeats: int = 3) -> tuple[dict[str, float], 
         "from evenhand.lenses.statistical import lens as statistical\n"
         "from evenhand.lenses.rows import Options",
         f"statistical.measure(Decisions({str(path)!r}, truth='truth', decision='decision', "
-        "group='group'), Options())",
+        "group='group', classes=True), Options())",
         repeats,
     )
     return count, lens

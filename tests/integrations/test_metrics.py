@@ -159,3 +159,13 @@ def test_the_page_shows_what_works(mlflow, tmp_path, monkeypatch):
     for _, code in [blocks[0], *(block for block in blocks if "no-run" in block[0])]:
         exec(compile(code, str(page), "exec"), names)
     assert names["audit"].result.sentence == names["result"].sentence
+
+
+def test_codes_of_many_classes_are_said_to_be_classes() -> None:
+    codes, sex = list(range(15)) * 4, ["f", "m"] * 30
+    with pytest.raises(
+        UsageError, match=r"^'truth' holds 15 different numbers, and amounts cannot"
+    ):
+        GroupMetric("sex").compute(predictions=codes, references=codes, sex=sex)
+    found = GroupMetric("sex", classes=True)
+    assert found.compute(predictions=codes, references=codes, sex=sex)["verdict"] == "not assessed"

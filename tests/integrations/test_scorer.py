@@ -163,10 +163,16 @@ def test_groups_are_those_of_a_metric_frame(people):
         assert row["value"][0] == pytest.approx(rate)
 
 
-def test_words_for_no_value_are_refused_unless_said_otherwise() -> None:
+def test_words_for_no_value_and_amounts_are_refused_unless_said_otherwise() -> None:
     sex = ["f", "m"] * 30
     words = ["1", "0", "NA"] * 20
     with pytest.raises(DataError, match=r"^'truth' holds 20 times 'NA' beside '0' and '1'\. If it"):
         eh.gap_scorer("selection_rate_gap", group="sex").score(words, ["1", "0"] * 30, sex)
     lenient = eh.gap_scorer("selection_rate_gap", group="sex", missing_words="NA")
     assert lenient.score(words, ["1", "0"] * 30, sex) == -1
+    codes = list(range(15)) * 4
+    with pytest.raises(
+        UsageError, match=r"^'truth' holds 15 different numbers, and amounts cannot"
+    ):
+        eh.gap_scorer("accuracy_gap", group="sex").score(codes, codes, sex)
+    assert eh.gap_scorer("accuracy_gap", group="sex", classes=True).score(codes, codes, sex) == 0

@@ -36,7 +36,7 @@ def _role(entry: Entry, key: str) -> Any:
         return entry.choice(key, _WORDS[key])
     if key in ("group", "missing_words"):
         return list(entry.texts(key))
-    if key == "crossed":
+    if key in ("crossed", "classes"):
         return entry.flag(key)
     if key == "positive":
         if isinstance(value, str | int | float):

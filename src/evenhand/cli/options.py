@@ -58,6 +58,10 @@ def roles_options(command: Command) -> Command:
             "--missing-words", multiple=True, metavar="A,B,…",
             help="Words that mean that nothing is known, such as NA; repeat for more.",
         ),
+        click.option(
+            "--classes", is_flag=True, default=None,
+            help="Numbers of truth and decision are codes of classes.",
+        ),
         click.option("--engine", metavar="ENGINE", help="polars (default), duckdb or spark."),
         click.option(
             "--spark-master", default="local[*]", show_default=True, metavar="URL",
@@ -204,7 +208,7 @@ def read_roles(flags: dict[str, Any]) -> dict[str, Any]:
     """The flags as arguments of Decisions; flags not given are left out."""
     single = (
         "truth decision score scores rule positive positive_is crossed stratum labeler item "
-        "cluster weight review_share time seconds text missing engine spark_master"
+        "cluster weight review_share time seconds text missing classes engine spark_master"
     )
     roles = {name: flags.pop(name) for name in single.split()}
     roles["missing_words"] = [

@@ -1,23 +1,27 @@
 """Whether truth and decisions are classes, looked at once they are counted.
 
-A word such as NA beside a few other values is a value that is missing: it is not measured as a
-class.
+A word such as NA beside a few other values is a value that is missing, and many different numbers
+are amounts: neither is measured as classes unless somebody says that it is meant so.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from math import isfinite
+from typing import Any
 
 import numpy as np
 
+from evenhand.decisions.csv_text import NUMBER, WHOLE, kind_of
 from evenhand.decisions.labels import ordered
 from evenhand.decisions.missing_words import means_unknown, plain_word, words_hint
 from evenhand.decisions.roles import Roles
 from evenhand.decisions.tally import Tally
-from evenhand.errors import DataError
+from evenhand.errors import DataError, UsageError
 from evenhand.speech import listed
 
+# Beyond so many different numbers a column holds amounts, unless it is said to hold classes.
+MOST_NUMBERS = 12
 # Beside more words than these, a word for a missing value may be a class like the others.
 MOST_BESIDE = 2
 # Values that a sentence names.
@@ -37,12 +41,22 @@ def class_columns(roles: Roles, *, decision: str = "decision") -> dict[str, str]
     return named if roles.truth is None else {"truth": roles.truth, **named}
 
 
-def check_classes(tally: Tally, roles: Roles, *, decision: str = "decision") -> None:
-    """Refuse words for a missing value among what is counted as classes.
+def check_classes(
+    tally: Tally,
+    roles: Roles,
+    *,
+    schema: Mapping[str, Any] | None,
+    by_labels: bool = False,
+    decision: str = "decision",
+) -> None:
+    """Refuse words for a missing value, and amounts, among what is counted as classes.
+
+    Types of columns are in the `schema`; where there is none, and where `by_labels` says so as of
+    CSV files, a column is one of numbers if its labels are written as numbers.
 
     Examples:
         >>> tally = Tally.of({"truth": ["0", "1", "NA"]}, {"n": [5, 2, 3]})
-        >>> check_classes(tally, Roles(truth="y"))
+        >>> check_classes(tally, Roles(truth="y"), schema=None)
         Traceback (most recent call last):
         evenhand.errors.DataError: 'y' holds 3 times 'NA' beside '0' and '1'. If it means that \
 nothing is known, say --missing-words NA (missing_words=['NA']); if it is a class of its own, give \
@@ -51,11 +65,20 @@ it another name in the table.
     columns = class_columns(roles, decision=decision)
     columns = {key: column for key, column in columns.items() if key in tally.labels}
     own = {plain_word(word) for key in columns for word in _own_classes(tally.labels[key])}
+    by_labels = by_labels or schema is None or bool(roles.missing_words)
     for key, column in columns.items():
         labels = tally.labels[key]
         words = [name for name in labels if means_unknown(name) and plain_word(name) not in own]
         if words:
             raise _holds_words(column, {w: _rows(tally, key, w) for w in words}, _others(labels))
+        # Numbers that score columns are named after are names of classes.
+        if roles.classes or len(labels) <= MOST_NUMBERS or set(labels) <= set(roles.scores):
+            continue
+        if _is_numeric(schema, column) or (by_labels and _are_numbers(labels)):
+            raise UsageError(
+                f"{column!r} holds {len(labels):,} different numbers, and amounts cannot be "
+                "audited yet. If they are codes of classes, say --classes (classes=True)."
+            )
 
 
 def check_truths(column: str, truths: Iterable[str]) -> None:
@@ -74,6 +97,15 @@ in the table.
     if words and not _own_classes(labels):
         counts: dict[str, float] = {word: rows[word] for word in words}
         raise _holds_words(column, counts, _others(labels), say=False)
+
+
+def _is_numeric(schema: Mapping[str, Any] | None, column: str) -> bool:
+    return schema is not None and bool(schema[column].is_numeric())
+
+
+def _are_numbers(labels: Sequence[str]) -> bool:
+    """Whether all of these labels are written as numbers are: '01' is a word."""
+    return kind_of(labels) in (WHOLE, NUMBER)
 
 
 def _others(labels: Iterable[str]) -> list[str]:

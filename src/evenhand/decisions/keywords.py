@@ -59,6 +59,9 @@ class RoleArguments(TypedDict, total=False):
     missing_words: Annotated[
         str | Sequence[str] | None, "words that mean that nothing is known, such as NA"
     ]
+    classes: Annotated[
+        bool | None, "numbers of truth and decision are codes of classes, however many"
+    ]
 
 
 class TableArguments(RoleArguments, total=False):

@@ -113,6 +113,7 @@ class Roles:
     norm_irrelevant: Mapping[str, str] = field(default_factory=dict)
     missing: str = "drop"
     missing_words: tuple[str, ...] = ()
+    classes: bool = False
 
     @property
     def attributes(self) -> tuple[Attribute, ...]:
@@ -320,6 +321,11 @@ def _check_settings(roles: Roles) -> None:
         raise UsageError(
             f"missing={roles.missing!r} is not a policy. "
             f"Choose one of {', '.join(MISSING_POLICIES)}."
+        )
+    if not isinstance(roles.classes, bool):
+        raise UsageError(
+            f"classes={roles.classes!r} is not True or False. Say classes=True where the numbers "
+            "of truth and decision are codes of classes."
         )
     if roles.positive_is not in (None, "benefit", "burden"):
         raise UsageError(

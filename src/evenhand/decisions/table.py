@@ -155,7 +155,7 @@ class Decisions:
         """
         settings = {
             "threshold", "rule", "positive", "positive_is", "crossed", "reference",
-            "stratum_edges", "missing", "missing_words",
+            "stratum_edges", "missing", "missing_words", "classes",
         }  # fmt: skip
         columns: dict[str, Any] = {}
         roles: dict[str, Any] = {}
@@ -294,8 +294,9 @@ and 0.9. For a 75% cut write threshold=0.75.
         return self.name_groups(tally, question.attribute) if question.attribute else tally
 
     def check_classes(self, tally: Tally, *, decision: str = "decision") -> None:
-        """Refuse words for a missing value that are counted as classes."""
-        check_classes(tally, self.roles, decision=decision)
+        """Refuse words for a missing value, and amounts, that are counted as classes."""
+        by_labels = self._csv is not None
+        check_classes(tally, self.roles, schema=self.schema, by_labels=by_labels, decision=decision)
 
     def collect(self, frame: Frame) -> dict[str, list[Any]]:
         """The columns of a small lazy frame as lists, whatever engine computes them."""

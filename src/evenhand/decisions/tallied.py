@@ -1,6 +1,7 @@
 """Decisions that are known by their tallies: what lenses take in place of a table of rows."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from glob import glob
 from pathlib import Path
@@ -17,7 +18,7 @@ from evenhand.speech import listed
 
 ENDING = ".tallies"
 # Roles that change how counts are read, and not what was counted.
-FREE_ROLES = ("reference", "positive_is")
+FREE_ROLES = ("reference", "positive_is", "classes")
 
 
 class TalliedDecisions(Decisions):
@@ -64,6 +65,9 @@ table that was tallied.
         """Least and greatest value of each numeric role, as they were when rows were counted."""
         return dict(self.tallies.survey)
 
+    def check_classes(self, tally: Tally, *, decision: str = "decision") -> None:
+        """Nothing: sets are looked at where they are read, and tables where they are counted."""
+
     def count(self, attribute: Attribute, *, cluster: bool = False) -> Tally:
         """Counts by (group, stratum, truth, decision), from the set."""
         if cluster and table_name("clusters", attribute.name) in self.tallies.lost:
@@ -109,21 +113,24 @@ def tallied_decisions(tallies: Tallies, roles: Mapping[str, Any]) -> TalliedDeci
         groups = tallies.roles.group
         named = reference if isinstance(reference, Mapping) else dict.fromkeys(groups, reference)
         changes["reference"] = {str(name): str(label(value)) for name, value in named.items()}
-    return TalliedDecisions(of_classes(tallies).with_roles(**changes))
+    checked = of_classes(tallies, classes=bool(roles.get("classes")))
+    return TalliedDecisions(checked.with_roles(**changes))
 
 
-def of_classes(tallies: Tallies) -> Tallies:
-    """The set, refused where its table would be.
+def of_classes(tallies: Tallies, *, classes: bool) -> Tallies:
+    """The set with whether numbers are `classes`; refused where its table would be.
 
     Examples:
         >>> import evenhand as eh
-        >>> table = {"removed": [1, 0] * 20, "sex": ["f", "m"] * 20}
-        >>> of_classes(eh.tally(table, decision="removed", group="sex")).rows
-        40
+        >>> table = {"code": list(range(30)) * 2, "sex": ["f", "m"] * 30}
+        >>> tallies = eh.tally(table, decision="code", group="sex", classes=True)
+        >>> of_classes(tallies.with_roles(classes=False), classes=True).roles.classes
+        True
     """
+    roles = replace(tallies.roles, classes=tallies.roles.classes or classes)
     for tally in (*tallies.tables.values(), *tallies.finished.values()):
-        check_classes(tally, tallies.roles)
-    return tallies
+        check_classes(tally, roles, schema=None)
+    return replace(tallies, roles=roles)
 
 
 def _matching(data: Any) -> list[Any]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from evenhand.findings.run import Audit
 
 # What is said of the arrays, and not of the audit.
-ROLES = ("positive", "positive_is", "reference", "crossed", "missing", "missing_words")
+ROLES = ("positive", "positive_is", "reference", "crossed", "missing", "missing_words", "classes")
 # What trackers allow in the name of a number.
 _ODD = re.compile(r"[^\w./ :-]")
 

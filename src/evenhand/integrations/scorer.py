@@ -30,6 +30,7 @@ class GapScorer:
     positive: Any = None
     reference: Any = None
     missing_words: Any = ()
+    classes: bool = False
 
     @property
     def rate(self) -> str:
@@ -55,7 +56,7 @@ class GapScorer:
             >>> scorer.score([1, 0, 1, 0], [1, 1, 1, 0], ["f", "f", "m", "m"])
             -0.5
         """
-        settings = {name: getattr(self, name) for name in ("positive", "missing_words")}
+        settings = {name: getattr(self, name) for name in ("positive", "missing_words", "classes")}
         arrays = {"group": {self.group: group}, "weight": weight}
         decisions = Decisions.from_arrays(truth, decision, **arrays, **settings)
         tally = decisions.count(decisions.roles.attributes[0])
@@ -115,6 +116,7 @@ def gap_scorer(
     positive: Any = None,
     reference: Any = None,
     missing_words: Any = (),
+    classes: bool = False,
 ) -> GapScorer:
     """A scorer for scikit-learn's searches and cross-validation: how alike groups are treated.
 
@@ -125,6 +127,7 @@ def gap_scorer(
         positive: The value that counts as positive, where classes are words.
         reference: The group that others are compared with; by default the largest.
         missing_words: Words that mean that nothing is known, such as NA.
+        classes: Numbers of truth and decision are codes of classes, however many.
 
     Examples:
         >>> gap_scorer("true_positive_rate_gap", group="gender").rate
@@ -152,6 +155,7 @@ gap or ratio of a rate that decisions are counted for, such as true_positive_rat
         positive=positive,
         reference=reference,
         missing_words=missing_words,
+        classes=classes,
     )
 
 

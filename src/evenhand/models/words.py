@@ -398,6 +398,8 @@ def trace_token_weights(
             group="group",
             positive=positive,
             reference=reference or {},
+            # What a linear model decides between are classes, whatever their names.
+            classes=True,
         )
         decisions.check()
         statistical_rows = statistical.measure(decisions, options).rows

@@ -55,7 +55,6 @@ from evenhand.watching.store import (
     NewPeriod,
     Store,
     differs,
-    stored_roles,
 )
 from evenhand.watching.streams import check_measures
 from evenhand.watching.unknowns import unknowns
@@ -308,7 +307,8 @@ def _all_roles(
 ) -> dict[str, Any]:
     """The roles of a tally set, and the column that said when."""
     time = roles.get("time") or (about.get("roles") or {}).get("time")
-    held = stored_roles(tallies.roles)
+    # The time names rows, and not what is counted: sets of one store may differ in it.
+    held = {name: value for name, value in tallies.roles.used().items() if name != "time"}
     return held | ({"time": time} if time else {})
 
 
@@ -351,7 +351,7 @@ def _new_periods(
     sets = _tally_sets(given, every=every, period=period)
     if sets is not None:
         check_apart(each for each, _ in sets)
-        sets = [(each, of_classes(one)) for each, one in sets]
+        sets = [(each, of_classes(one, classes=bool(roles.get("classes")))) for each, one in sets]
         return [
             NewPeriod(
                 period=each, first=each.start, last=each.end, tallies=tallies,

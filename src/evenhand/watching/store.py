@@ -15,7 +15,6 @@ from pathlib import Path
 from shutil import disk_usage
 from typing import Any
 
-from evenhand.decisions.roles import Roles
 from evenhand.decisions.tallies.sets import Tallies
 from evenhand.errors import DataError, UsageError
 from evenhand.watching.periods import Period
@@ -281,11 +280,15 @@ class Store:
                 raise differs(self.path, name, held[name], told[name])
         for role in dict.fromkeys((*held["roles"], *told["roles"])):
             mine, theirs = held["roles"].get(role), told["roles"].get(role)
-            if role == "time" and None in (mine, theirs):
+            if role == "classes" or (role == "time" and None in (mine, theirs)):
                 continue  # Tally sets have no time of their own.
             numbers = all(isinstance(each, int | float | dict) for each in (mine, theirs))
             if mine != theirs and role != "positive_is" and not (role == "threshold" and numbers):
                 raise differs(self.path, role, mine, theirs)
+        if told["roles"].get("classes") and not held["roles"].get("classes"):
+            # Said once, it holds for later runs; counts are the same with and without it.
+            now_known = _text({**held["roles"], "classes": True})
+            self._connection.execute("UPDATE about SET value = ? WHERE name = 'roles'", [now_known])
 
     def settle(self, facts: Mapping[str, Any]) -> None:
         """Keep what holds for all periods once it is known, within `writing`."""
@@ -521,11 +524,6 @@ class Store:
 def now() -> str:
     """The time of writing."""
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def stored_roles(roles: Roles) -> dict[str, Any]:
-    """The roles as a store compares them: the time names rows and not what is counted."""
-    return {name: value for name, value in roles.used().items() if name != "time"}
 
 
 def _text(value: Any) -> str:

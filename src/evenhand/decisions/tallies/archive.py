@@ -179,7 +179,7 @@ def _roles(named: Mapping[str, Any]) -> Roles:
         elif name == "threshold":
             numbers = value.values() if isinstance(value, dict) else [value]
             fits = isinstance(value, str) or all(isinstance(v, int | float) for v in numbers)
-        elif name == "crossed":
+        elif name in ("crossed", "classes"):
             fits = isinstance(value, bool)
         else:
             fits = isinstance(value, str) and name in Roles.__slots__

@@ -216,7 +216,6 @@ def norm_counts(decisions: Decisions, attribute: Attribute, *, norms: Sequence[s
                 f"{name!r} holds {values} not finite (NaN or infinite). "
                 "Replace them or leave them empty."
             )
-    decisions.check_classes(tally)
     return NormCounts(tally=decisions.name_groups(tally, attribute), held=held)
 
 

@@ -145,6 +145,7 @@ class Tallies:
         return replace(
             self,
             source=_sources(self.source, other.source),
+            roles=replace(self.roles, classes=self.roles.classes or other.roles.classes),
             columns=tuple(dict.fromkeys((*self.columns, *other.columns))),
             rows=self.rows + other.rows,
             survey=_widest(self.survey, other.survey),
@@ -239,7 +240,8 @@ def _widest(one: Mapping[str, float], other: Mapping[str, float]) -> dict[str, f
 
 def _check_alike(one: Tallies, other: Tallies) -> None:
     """Refuse sets of different things, with what differs."""
-    mine, theirs = one.roles.used(), other.roles.used()
+    # That numbers are classes changes how counts are read, and not what was counted.
+    mine, theirs = (replace(each.roles, classes=False).used() for each in (one, other))
     for role in dict.fromkeys((*mine, *theirs)):
         if mine.get(role) != theirs.get(role):
             raise _different(role, mine.get(role), theirs.get(role))

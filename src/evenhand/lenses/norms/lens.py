@@ -62,6 +62,7 @@ def norm_tables(attribute: Attribute, decisions: Decisions) -> dict[str, Tally]:
     roles = decisions.roles
     columns = [*roles.norm.values(), *roles.norm_irrelevant.values()]
     counted = norm_counts(decisions, attribute, norms=columns)
+    decisions.check_classes(counted.tally)
     found = {table_name("norm_counts", attribute.name): counted.tally}
     if is_sampled(decisions):
         held = held_counts(sampled_counts(decisions, attribute))
@@ -100,6 +101,7 @@ def measure(decisions: Decisions, options: Options) -> LensResult:
         tallies.append(counts)
         excluded |= left_out(counts, attribute, decisions)
         scope = attribute_scope(counts, attribute, roles, options)
+        decisions.check_classes(counts)
         table = share_counts(scope, counts, decisions, attribute)
         positive = positive_class(decisions, counts)
         parts.append(share_rows(scope, table))
