@@ -210,6 +210,23 @@ def test_the_command_says_why_a_group_has_no_interval(run, tmp_path: Path) -> No
     assert [one["no_interval"] for one in rests] == ["rests on 1 item"] * 2
 
 
+def test_chance_is_not_said_to_explain_what_has_no_interval(run, tmp_path: Path) -> None:
+    table = labelled().filter(pl.col("group").is_in(["m", "x"]))
+    judged = eh.audit(table, lenses=["statistical"], reference="m", **ROLES)
+    assert not judged.findings
+    assert "No difference can be told: nothing that is compared has an interval." in str(judged)
+    table.write_csv(tmp_path / "labels.csv")
+    flags = [part for name, column in ROLES.items() for part in (f"--{name}", column)]
+    flags += ["--reference", "group=m", "--lens", "statistical", "--out", "report.html"]
+    code, out, _ = run("audit", "labels.csv", *flags)
+    assert code == 0
+    assert "No difference can be told: nothing that is compared has an interval." in out
+    assert "chance alone" not in out
+    page = (tmp_path / "report.html").read_text()
+    assert "No difference can be told" in page
+    assert "chance alone" not in page
+
+
 def test_the_floor_counts_the_items_of_a_measures_own_cases() -> None:
     """Eight items, of which three are true: the true positive rate rests on three."""
     table = labelled(thin=False)

@@ -375,8 +375,7 @@ def _nothing_proven(families: list[Family], claims: list[Finding]) -> Iterator[F
     claimed = {(one.lens, one.attribute) for one in claims}
     quiet: dict[tuple[str, str | None], list[Family]] = {}
     for family in families:
-        told = any(nearest_value(row) is not None for row in family.rows)
-        if family.verdict == NOT_ASSESSED and told:
+        if family.verdict == NOT_ASSESSED and _is_shown(family):
             quiet.setdefault((family.lens, family.attribute), []).append(family)
     for (lens, attribute), alike in quiet.items():
         if (lens, attribute) in claimed:
@@ -390,6 +389,19 @@ def _nothing_proven(families: list[Family], claims: list[Finding]) -> Iterator[F
             attribute=attribute,
             rows=(),
             claim=Claim(attribute=attribute, measure=None, direction=NONE),
-            numbers=tuple(place for family in alike for place in family.places),
+            numbers=tuple(place for family in alike for place in _with_interval(family)),
             certainty=Certainty(kind=NONE_PROVEN, level=alike[0].rows[0]["level"]),
         )
+
+
+def _is_shown(family: Family) -> bool:
+    """Whether any number of a family comes with what says how sure it is."""
+    known = [row for row in family.rows if nearest_value(row) is not None]
+    return any(row["no_interval"] is None for row in known)
+
+
+def _with_interval(family: Family) -> Iterator[int]:
+    """Where a family's rows stand, without numbers of which nobody knows how sure they are."""
+    for place, row in zip(family.places, family.rows, strict=True):
+        if row["no_interval"] is None:
+            yield place

@@ -75,8 +75,10 @@ def _lead(view: View) -> tuple[Mapping[str, Any] | None, Row | None]:
 
 def _headline(view: View, lead: Mapping[str, Any] | None) -> str:
     if lead is None:
-        compared = any(row["value"] is not None for row in view.rows)
-        what = "There is nothing to compare" if compared else "Nothing could be measured"
+        measured = [row for row in view.rows if row["value"] is not None]
+        what = "There is nothing to compare" if measured else "Nothing could be measured"
+        if any(row["no_interval"] is not None for row in measured):
+            what = "No difference can be told"
         return f"{what}: see data quality."
     return opening(spoken(lead["heading"]))
 

@@ -69,10 +69,12 @@ new` starts that conversation.
 
 
 def _nothing(rows: Rows) -> str:
-    """That there is no finding: nothing was measured, or nothing was compared."""
-    if np.isfinite(rows["value"]).any():
-        return "There is nothing to compare."
-    return "Nothing could be measured."
+    """That there is no finding: nothing was measured, nothing compared, or nothing surely so."""
+    if not np.isfinite(rows["value"]).any():
+        return "Nothing could be measured."
+    if any(reason is not None for reason in rows["no_interval"]):
+        return "No difference can be told: nothing that is compared has an interval."
+    return "There is nothing to compare."
 
 
 def _all_within(rows: Rows) -> str:
