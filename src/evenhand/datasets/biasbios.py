@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import polars as pl
 
+from evenhand.decisions.paths import plain_path
 from evenhand.errors import DataError
 
 _PLAIN = {"dict": dict, "list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
@@ -118,7 +119,7 @@ def _split_of(path: Path) -> str | None:
 
 def _from_parquet(path: Path) -> pl.DataFrame:
     try:
-        frame = pl.read_parquet(path)
+        frame = pl.read_parquet(plain_path(path), glob=False)
     except pl.exceptions.PolarsError as problem:
         raise DataError(f"{str(path)!r} is not a readable parquet file.") from problem
     _need(frame.columns, ("hard_text", "profession", "gender"), path)

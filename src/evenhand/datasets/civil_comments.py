@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from evenhand.decisions.paths import plain_path
 from evenhand.errors import DataError, UsageError
 
 _TOXICITY = ("target", "toxicity")
@@ -67,7 +68,7 @@ def _read(path: Path, *, at_least: bool) -> pl.DataFrame:
             "and test_private_expanded.csv."
         )
     try:
-        scan = pl.scan_csv(path, infer_schema_length=0)
+        scan = pl.scan_csv(plain_path(path), glob=False, infer_schema_length=0)
         columns = scan.collect_schema().names()
         toxicity = next((name for name in _TOXICITY if name in columns), None)
         wanted = ("id", "comment_text", "female", "male")

@@ -165,7 +165,7 @@ def open_batches(data: Any) -> Iterator[BatchTable]:
             except (pl.exceptions.PolarsError, OSError) as error:
                 why = _system_reason(error, copy.parent)
                 raise (no_room(why) if why else unreadable(source, _kind(source), error)) from error
-            scan = pl.scan_parquet(copy)
+            scan = pl.scan_parquet(copy, glob=False)
             if table.csv is not None:
                 scan = with_kinds(scan)
         schema = dict(scan.collect_schema())
@@ -218,7 +218,7 @@ def write_batches(batches: Iterable[Batch], path: str | Path) -> None:
             with _write_errors(path):
                 batch.frame.write_parquet(parts[-1], compression="lz4")
         with _write_errors(path):
-            whole = pl.scan_parquet(parts)
+            whole = pl.scan_parquet(parts, glob=False)
             if kind == "csv":
                 whole.sink_csv(made)
             elif kind == "jsonl":

@@ -26,7 +26,7 @@ from evenhand.decisions.missing_words import (
     without_words,
     words_hint,
 )
-from evenhand.decisions.paths import Files
+from evenhand.decisions.paths import UNEXPANDED, Files, exact_pattern, packing, plain_path
 from evenhand.errors import DataError, MissingExtra
 
 Frame = nw.LazyFrame[Any]
@@ -300,7 +300,8 @@ def _open_polars(paths: list[str], kinds: Mapping[str, str], sign: str) -> Any:
 
     types = {WHOLE: pl.Int64, NUMBER: pl.Float64, YES_NO: pl.String, TEXT: pl.String}
     lazy = pl.scan_csv(
-        paths,
+        list(map(plain_path, paths)),
+        glob=False,
         separator=sign,
         # Columns go by their place: a header may leave one without a name, as an index is.
         has_header=False,
@@ -318,7 +319,9 @@ def _open_duckdb(paths: list[str], kinds: Mapping[str, str], sign: str) -> Any:
     except ImportError:
         raise MissingExtra("duckdb", "engine='duckdb'") from None
     return duckdb.read_csv(
-        paths,
+        list(map(exact_pattern, paths)),
+        hive_partitioning=False,
+        compression=packing(paths),
         header=True,
         auto_detect=False,
         sep=sign,
@@ -336,7 +339,7 @@ def _open_spark(
     from pyspark.sql.types import StringType, StructField, StructType
 
     text = StructType([StructField(name, StringType()) for name in kinds])
-    frame = session.read.csv(
+    frame = session.read.options(**UNEXPANDED).csv(
         [str(Path(path).resolve()) for path in paths],
         schema=text,
         header=True,

@@ -1,15 +1,15 @@
 """Which files a table is read from: globs, folders and the columns that folders are named after."""
 
+import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from glob import glob
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 from evenhand.errors import DataError, UsageError, nearest
+from evenhand.files.places import find_matches, pattern_root
 
 FORMATS = {
     ".parquet": "parquet",
@@ -24,6 +24,8 @@ FORMATS = {
 }
 PACKED = {".gz", ".zst"}
 WILD = "*?["
+# How Spark is told to take a path as it is written.
+UNEXPANDED = {"__globPaths__": "false"}
 # What a run that was broken off leaves behind.
 UNFINISHED = (".partial", ".partial-wal", ".partial-shm", ".partial-journal", ".tmp")
 # How Hive writes that a partition has no value.
@@ -87,6 +89,38 @@ def find_files(data: Sequence[Any]) -> Files:
     )
 
 
+def plain_path(path: str | Path) -> str:
+    """A file's path as text in which an engine sees neither a home folder nor an address.
+
+    Examples:
+        >>> plain_path("data/a.csv"), plain_path("~/a.csv").endswith("/~/a.csv")
+        ('data/a.csv', True)
+    """
+    first = next(iter(Path(path).parts), "")
+    misread = first.startswith("~") or ":" in first
+    return os.path.abspath(path) if misread else str(path)
+
+
+def exact_pattern(path: str | Path) -> str:
+    """The pattern that only this file fits, for engines that expand whatever they are given.
+
+    Examples:
+        >>> exact_pattern("2024/a[1].csv"), exact_pattern("b*.csv")
+        ('2024/a[[]1].csv', 'b[*].csv')
+    """
+    return "".join(f"[{sign}]" if sign in WILD else sign for sign in plain_path(path))
+
+
+def packing(paths: Iterable[str | Path]) -> str | None:
+    """How all of these files are packed, by their names: gzip, zstd or not at all.
+
+    None where they differ: then their reader has to find it out.
+    """
+    names = {".gz": "gzip", ".zst": "zstd"}
+    ways = {names.get(Path(path).suffix.lower(), "none") for path in paths}
+    return ways.pop() if len(ways) == 1 else None
+
+
 def _check_files(paths: Iterable[Path]) -> None:
     seen: set[Path] = set()
     for path in paths:
@@ -109,13 +143,11 @@ def _expand(data: Sequence[Any]) -> list[tuple[Path, Path]]:
             paths.append((path, path if path.is_dir() else path.parent))
         elif any(mark in text for mark in WILD):
             # Two stars match folders too, whose files they match anyway.
-            matches = [Path(name) for name in sorted(glob(text, recursive=True))]
+            matches = [Path(name) for name in find_matches(text, recursive=True)]
             matches = [p for p in matches if is_finished(p) and not ("**" in text and p.is_dir())]
             if not matches:
                 raise DataError(f"No file matches '{text}'.")
-            fixed = takewhile(lambda part: not any(mark in part for mark in WILD), path.parts)
-            root = Path(*fixed)
-            paths += [(each, root) for each in matches]
+            paths += [(each, pattern_root(path)) for each in matches]
         else:
             siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
             raise DataError(f"There is no file '{text}'.{nearest(path.name, siblings)}")

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from math import isnan
 from numbers import Real
@@ -16,7 +17,14 @@ import polars as pl
 
 from evenhand.decisions.elsewhere import is_address, is_database, open_addresses, open_database
 from evenhand.decisions.labels import label, ordered
-from evenhand.decisions.paths import Files, find_files
+from evenhand.decisions.paths import (
+    UNEXPANDED,
+    Files,
+    exact_pattern,
+    find_files,
+    packing,
+    plain_path,
+)
 from evenhand.decisions.tally import Codes, encode
 from evenhand.errors import DataError, EvenhandError, MissingExtra, UsageError, nearest
 from evenhand.speech import without_secrets
@@ -228,13 +236,13 @@ def unreadable(source: str, kind: str, error: BaseException) -> DataError:
 
 def _open_parquet(files: Files, engine: str, session: Any) -> Frame:
     """Parquet files, with the columns that their folders stand for."""
-    paths = [str(path) for path in files.paths]
     hive = bool(files.partitions)
     above = files.above if hive else set()
     if engine == "polars":
         # The first file says which columns there are; more of them in another are not needed.
         native: Any = pl.scan_parquet(
-            paths,
+            list(map(plain_path, files.paths)),
+            glob=False,
             extra_columns="ignore",
             hive_partitioning=hive,
             hive_schema=dict.fromkeys([*files.partitions, *above], pl.String) if hive else None,
@@ -243,7 +251,7 @@ def _open_parquet(files: Files, engine: str, session: Any) -> Frame:
         native = _duckdb().sql(
             "SELECT * FROM read_parquet($paths, hive_partitioning = $hive, "
             "hive_types_autocast = false)",
-            params={"paths": paths, "hive": hive},
+            params={"paths": list(map(exact_pattern, files.paths)), "hive": hive},
         )
     else:
         native = _spark_parquet(files, session)
@@ -261,7 +269,7 @@ def _csv_table(files: Files) -> "CsvTable":
 
 def _below(frame: Frame, files: Files, above: set[str]) -> Frame:
     """The frame without columns that folders above the one that was given stand for."""
-    own = pl.read_parquet_schema(files.paths[0])
+    own = pl.read_parquet_schema(plain_path(files.paths[0]))
     clash = sorted((above - set(files.partitions)) & set(own))
     if clash:
         raise DataError(
@@ -293,7 +301,7 @@ def _open_parts(files: Files, engine: str, session: Any) -> Frame:
 
 def _open_polars(paths: list[str], kind: str, _: Any) -> Any:
     if kind == "arrow":
-        return pl.scan_ipc(paths)
+        return pl.scan_ipc(list(map(plain_path, paths)), glob=False)
     if any(path.endswith(".gz") for path in paths):
         import gzip
 
@@ -302,7 +310,8 @@ def _open_polars(paths: list[str], kind: str, _: Any) -> Any:
         return _as_written(pl.concat([pl.read_ndjson(text).lazy() for text in texts]), first)
     with open(paths[0], "rb") as opened:
         first = opened.readline(_LONGEST_LINE)
-    return _as_written(pl.scan_ndjson(paths, infer_schema_length=10_000), first)
+    patterns = list(map(exact_pattern, paths))
+    return _as_written(pl.scan_ndjson(patterns, infer_schema_length=10_000), first)
 
 
 def _as_written(frame: Any, line: bytes) -> Any:
@@ -327,15 +336,22 @@ def _duckdb() -> Any:
 def _open_duckdb(paths: list[str], kind: str, _: Any) -> Any:
     duckdb = _duckdb()
     if kind == "jsonl":
-        relation = duckdb.read_json(paths, format="newline_delimited")
+        patterns = list(map(exact_pattern, paths))
+        read = partial(
+            duckdb.read_json,
+            format="newline_delimited",
+            hive_partitioning=False,
+            compression=packing(paths),
+        )
+        relation = read(patterns)
         kinds = {name: str(type_) for name, type_ in zip(relation.columns, relation.types)}
         if not FOUND_IN_TEXT & set(kinds.values()):
             return relation
         kinds = {n: "VARCHAR" if kind in FOUND_IN_TEXT else kind for n, kind in kinds.items()}
-        return duckdb.read_json(paths, format="newline_delimited", columns=kinds)
+        return read(patterns, columns=kinds)
     import pyarrow.dataset
 
-    table = pyarrow.dataset.dataset(paths, format="ipc")
+    table = pyarrow.dataset.dataset(list(map(plain_path, paths)), format="ipc")
     return duckdb.from_arrow(table)
 
 
@@ -368,7 +384,7 @@ def _spark_parquet(files: Files, session: Any) -> Any:
     try:
         parts = []
         for root, group in groupby(zip(files.roots, files.paths), key=lambda pair: pair[0]):
-            read = session.read
+            read = session.read.options(**UNEXPANDED)
             if files.partitions:
                 read = read.option("basePath", str(root.resolve()))
             parts.append(read.parquet(*(str(path.resolve()) for _, path in group)))
@@ -383,9 +399,11 @@ def _spark_parquet(files: Files, session: Any) -> Any:
 def _open_spark(paths: list[str], kind: str, session: Any) -> Any:
     absolute = [str(Path(p).resolve()) for p in paths]
     if kind == "jsonl":
-        return session.read.json(absolute, mode="FAILFAST")
+        return session.read.options(**UNEXPANDED).json(absolute, mode="FAILFAST")
     # Spark knows neither string views nor dictionaries: plain types only.
-    plain = pl.scan_ipc(absolute).with_columns(pl.selectors.categorical().cast(pl.String))
+    plain = pl.scan_ipc(absolute, glob=False).with_columns(
+        pl.selectors.categorical().cast(pl.String)
+    )
     return session.createDataFrame(plain.collect().to_arrow(compat_level=pl.CompatLevel.oldest()))
 
 

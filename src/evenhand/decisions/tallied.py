@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from evenhand.decisions.table import Decisions
 from evenhand.decisions.tallies.sets import Tallies, merge_all, table_name
 from evenhand.decisions.tally import Tally
 from evenhand.errors import DataError, UsageError
+from evenhand.files.places import find_matches
 from evenhand.speech import listed
 
 ENDING = ".tallies"
@@ -137,7 +137,7 @@ def _matching(data: Any) -> list[Any]:
     """The tally sets that a pattern such as week-*.tallies finds; anything else as it is."""
     if not _is_file(data) or Path(data).exists():
         return [data]
-    return sorted(glob(str(data))) or [data]
+    return list(find_matches(data)) or [data]
 
 
 def _is_file(data: Any) -> bool:

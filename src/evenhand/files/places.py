@@ -6,7 +6,7 @@ import stat
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from glob import glob
+from glob import escape, glob
 from itertools import combinations
 from pathlib import Path
 
@@ -159,8 +159,36 @@ class _Place:
         return other.real in self.real.parents
 
 
+def pattern_root(pattern: Place) -> Path:
+    """The folder below which a pattern looks; one that is there by its name is meant itself.
+
+    Examples:
+        >>> pattern_root("data/2026/*.csv").as_posix()
+        'data/2026'
+    """
+    root = Path()
+    for part in Path(pattern).parts:
+        if _is_pattern(part) and not (root / part).exists():
+            break
+        root /= part
+    return root
+
+
+def find_matches(pattern: Place, *, recursive: bool = False) -> list[str]:
+    """What a pattern finds, in order; `recursive` where two stars stand for any folders."""
+    text, root = str(pattern), pattern_root(pattern)
+    if _is_pattern(str(root)):
+        text = os.path.join(escape(str(root)), Path(pattern).relative_to(root))
+    return sorted(glob(text, recursive=recursive))
+
+
 def _matching(item: Place) -> list[str]:
-    return glob(str(item)) if _is_pattern(str(item)) else []
+    return find_matches(item) if _stands_for_others(str(item)) else []
+
+
+def _stands_for_others(item: str) -> bool:
+    """Whether an input is a pattern: a file that is named so is read itself."""
+    return _is_pattern(item) and not os.path.exists(item)
 
 
 def _is_pattern(text: str) -> bool:
@@ -178,19 +206,17 @@ def _collision(
             return f"holds '{place.text}', which is read"
         if place.folder and output.within(place):
             return f"lies in '{place.text}', which is read: the next run would read it too"
-    if _is_pattern(item) and _matches(output.real, item):
+    if _stands_for_others(item) and _matches(output.real, item):
         return f"fits '{item}', which is read: the next run would read it too"
     return None
 
 
 def _matches(path: Path, pattern: str) -> bool:
     """Whether a glob pattern would find this path."""
-    fixed = 0
-    parts = Path(os.path.abspath(pattern)).parts
-    while fixed < len(parts) and not _is_pattern(parts[fixed]):
-        fixed += 1
-    home = real(Path(*parts[:fixed]))
-    return home in path.parents and _fits(path.relative_to(home).parts, parts[fixed:])
+    whole = Path(os.path.abspath(pattern))
+    root = pattern_root(whole)
+    home, parts = real(root), whole.relative_to(root).parts
+    return home in path.parents and _fits(path.relative_to(home).parts, parts)
 
 
 def _fits(names: Sequence[str], parts: Sequence[str]) -> bool:

@@ -9,6 +9,7 @@ import polars as pl
 
 from evenhand.datasets.biasbios import read_biasbios
 from evenhand.datasets.civil_comments import civil_comments_rules, read_civil_comments
+from evenhand.decisions.paths import plain_path
 from evenhand.errors import DataError, UsageError
 from evenhand.papers.runs import REFERENCE
 from evenhand.remedies.ledger.rows import LedgerRows, join_rows, read_people, two_parts
@@ -142,7 +143,7 @@ def _plain_table(path: Path, *, seed: int) -> Source:
 
     Occupations with fewer than ten people of a gender are left out, and counted.
     """
-    frame = pl.read_csv(path, infer_schema_length=0)
+    frame = pl.read_csv(plain_path(path), glob=False, infer_schema_length=0)
     truth = next((name for name in TITLES if name in frame.columns), None)
     lacking = [name for name in ("text", "gender") if name not in frame.columns]
     if truth is None or lacking:

@@ -7,12 +7,12 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from glob import glob
 from pathlib import Path
 from typing import IO, Any
 
-from evenhand.decisions.paths import check_is_file
+from evenhand.decisions.paths import check_is_file, plain_path
 from evenhand.errors import DataError, MissingExtra, UsageError
+from evenhand.files.places import find_matches
 
 # One JSON document is taken whole up to here; beyond it takes several times as much memory.
 LARGEST_WHOLE = 100_000_000
@@ -59,7 +59,7 @@ def _files(paths: Sequence[str | Path]) -> list[Path]:
     found: list[Path] = []
     for given in paths:
         path = Path(given)
-        matches = [path] if path.exists() else [Path(name) for name in sorted(glob(str(given)))]
+        matches = [path] if path.exists() else list(map(Path, find_matches(given)))
         if not matches:
             raise UsageError(f"There is no file '{given}'. Give the export as the tool wrote it.")
         found += matches
@@ -121,7 +121,7 @@ def _rows(path: Path) -> Iterator[Any]:
     import polars as pl
 
     try:
-        table = pl.scan_parquet(path)
+        table = pl.scan_parquet(plain_path(path), glob=False, hive_partitioning=False)
         rows = table.select(pl.len()).collect().item()
         for start in range(0, rows, SLICE):
             yield from table.slice(start, SLICE).collect().iter_rows(named=True)

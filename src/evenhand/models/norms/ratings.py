@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from evenhand.decisions.paths import plain_path
 from evenhand.errors import DataError, UsageError, nearest
 from evenhand.models.norms.scorer import NormScorer
 from evenhand.stats.estimate import Estimate, FloatArray, critical, number
@@ -31,7 +32,7 @@ def read_ratings(path: str | Path, *, toward: str) -> Ratings:
     if not Path(path).is_file():
         raise DataError(f"There is no file '{path}'.")
     try:
-        table = pl.read_csv(path)
+        table = pl.read_csv(plain_path(path), glob=False)
     except pl.exceptions.PolarsError as error:
         reason = str(error).splitlines()[0]
         raise DataError(f"'{path}' cannot be read as CSV: {reason}") from error
