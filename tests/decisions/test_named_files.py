@@ -113,11 +113,35 @@ def test_a_pattern_finds_names_that_look_like_patterns(
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_folders_of_partitions_by_an_absolute_path(engine: str, tmp_path: Path) -> None:
+    for above in ("plain", "year=2024", "[2024]"):
+        for value in ("a", "[a]"):
+            place = tmp_path / above / "parts" / f"g={value}"
+            place.mkdir(parents=True)
+            pl.DataFrame({"d": [0, 1] * 10}).write_parquet(place / "x.parquet")
+        folder = tmp_path / above / "parts"
+        assert folder.is_absolute()
+        for given in (folder, folder / "g=*", folder / "*" / "*.parquet"):
+            assert groups_of(given, engine=engine) == ["[a]", "a"], (above, given)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_a_pattern_below_a_folder_that_is_named_like_one(engine: str, tmp_path: Path) -> None:
     write(tmp_path / "[2024]" / "x.csv", "here", "both")
     write(tmp_path / "2" / "x.csv", "there", "else")
     assert groups_of(tmp_path / "[2024]" / "*.csv", engine=engine) == ["both", "here"]
     assert groups_of(tmp_path / "[2-3]" / "*.csv", engine=engine) == ["else", "there"]
+
+
+def test_a_folder_of_partitions_by_an_absolute_path_in_a_command(run: Any, tmp_path: Path) -> None:
+    for value in ("a", "b"):
+        place = tmp_path / "parts" / f"g={value}"
+        place.mkdir(parents=True)
+        pl.DataFrame({"d": [0, 1] * 10}).write_parquet(place / "x.parquet")
+    for engine in ("polars", "duckdb"):
+        code, printed, said = run("audit", tmp_path / "parts", *FLAGS, "--engine", engine)
+        assert (code, said) == (0, "")
+        assert "40 rows." in printed
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])

@@ -53,7 +53,11 @@ class Files:
     @property
     def above(self) -> set[str]:
         """Names of folders of that form higher up, which are not the table's."""
-        return {name for root in set(self.roots) for name in partition_values(root / "x", Path())}
+        return {
+            name
+            for root in set(self.roots)
+            for name in partition_values(root / "x", Path(root.anchor))
+        }
 
 
 def find_files(data: Sequence[Any]) -> Files:
