@@ -1,6 +1,7 @@
 """The file that is named is the file that is read, whatever signs its name holds."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import evenhand as eh
 from evenhand.datasets.civil_comments import read_civil_comments
 from evenhand.decisions.batches import open_batches
+from evenhand.errors import UsageError
 
 ROLES: dict[str, Any] = {"decision": "d", "group": "g"}
 FLAGS = ("--decision", "d", "--group", "g")
@@ -152,6 +154,19 @@ def test_a_folder_that_is_not_the_tables_says_nothing_of_its_rows(
     for engine in ("polars", "duckdb"):
         assert groups_of(path, engine=engine) == ["f", "m"]
         assert eh.Decisions(path, **ROLES, engine=engine).columns == ["d", "g", "y"]
+
+
+@pytest.mark.parametrize("engine", ["polars", "duckdb"])
+def test_a_file_is_given_twice_by_whatever_link(engine: str, run: Any) -> None:
+    first = write(Path("a.csv"), "f", "m")
+    for name, link in (("hard.csv", os.link), ("soft.csv", os.symlink)):
+        link(first, name)
+        sentence = f"'{name}' is given twice, so its rows would count twice."
+        with pytest.raises(UsageError) as caught:
+            eh.Decisions([first, name], **ROLES, engine=engine)
+        assert str(caught.value) == sentence
+        code, printed, said = run("audit", first, name, *FLAGS, "--engine", engine)
+        assert (code, printed, said) == (2, "", f"evenhand: {sentence}\n")
 
 
 @pytest.mark.parametrize("ending", ENDINGS)

@@ -126,13 +126,15 @@ def packing(paths: Iterable[str | Path]) -> str | None:
 
 
 def _check_files(paths: Iterable[Path]) -> None:
-    seen: set[Path] = set()
+    seen: set[tuple[int, int]] = set()
     for path in paths:
-        if path.stat().st_size == 0:
+        status = path.stat()
+        if status.st_size == 0:
             raise DataError(f"'{path}' is empty. Give a file with a header and at least one row.")
-        if path.resolve() in seen:
+        # By what the system calls the file: a link to it, of either kind, is the same file.
+        if (status.st_dev, status.st_ino) in seen:
             raise UsageError(f"'{path}' is given twice, so its rows would count twice.")
-        seen.add(path.resolve())
+        seen.add((status.st_dev, status.st_ino))
 
 
 def _expand(data: Sequence[Any]) -> list[tuple[Path, Path]]:
