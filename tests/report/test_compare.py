@@ -13,6 +13,7 @@ from click.testing import CliRunner
 import evenhand as eh
 from evenhand.cli.main import evenhand
 from evenhand.errors import UsageError
+from evenhand.findings.record import record_text
 from evenhand.report.beside import labelers_beside
 from evenhand.report.compare import change_sentence, changes, compare_records
 from evenhand.report.figures import PAPER_POINTS, paper_charts
@@ -183,7 +184,7 @@ def test_records_of_two_systems_are_no_pair(pair: tuple[Any, Any]) -> None:
 
 def test_figures_are_written_in_a_papers_size(five: Any, tmp_path: Path) -> None:
     path, folder = tmp_path / "audit.json", tmp_path / "figures"
-    path.write_text(json.dumps(five), encoding="utf-8")
+    path.write_text(record_text(five), encoding="utf-8")
     done = CliRunner().invoke(evenhand, ["report", str(path), "--figures", str(folder)])
     assert done.exit_code == 0, done.output
     assert not (tmp_path / "report.html").exists()

@@ -11,6 +11,9 @@ from click.testing import CliRunner
 import evenhand as eh
 from evenhand.cli.main import evenhand
 from evenhand.errors import DataError, UsageError
+from evenhand.files.documents import sealed
+from evenhand.findings.record import record_text
+from evenhand.remedies.ledger.files import read_ledger
 from evenhand.report.charts import specification
 from evenhand.report.compare import change_sentence, changes, other_references
 from evenhand.report.cyclonedx import document
@@ -232,10 +235,10 @@ def run(*arguments: str) -> Any:
 
 def test_command_writes_every_output(before: Any, now: Any, ledger: Any, tmp_path: Path) -> None:
     for name, held in (("old", before), ("new", now)):
-        (tmp_path / f"{name}.json").write_text(json.dumps(held), encoding="utf-8")
+        (tmp_path / f"{name}.json").write_text(record_text(held), encoding="utf-8")
     folder = tmp_path / "ledger"
     folder.mkdir()
-    (folder / "ledger.json").write_text(json.dumps(ledger), encoding="utf-8")
+    (folder / "ledger.json").write_text(sealed(json.dumps(ledger)), encoding="utf-8")
     out = tmp_path / "report.html"
     out.write_text("older", encoding="utf-8")
     paths = {name: tmp_path / f"x.{name}" for name in ("markdown", "junit", "card", "cyclonedx")}
@@ -257,9 +260,39 @@ def test_command_writes_every_output(before: Any, now: Any, ledger: Any, tmp_pat
     assert all(path.stat().st_size > 100 for path in paths.values())
 
 
+def test_a_changed_ledger_is_refused(ledger: Any, tmp_path: Path) -> None:
+    folder, page = tmp_path / "ledger", tmp_path / "r.html"
+    folder.mkdir()
+    place = folder / "ledger.json"
+    text = sealed(json.dumps(ledger, indent=1))
+    place.write_text(text, encoding="utf-8")
+    assert read_ledger(folder)["rows"] == ledger["rows"]
+    assert eh.render(folder, form="page", charts=False)
+    changed = text.replace('"value": 0.8', '"value": 0.9', 1)
+    bare = json.dumps({name: held for name, held in ledger.items() if name != "checksum"})
+    for words, why in (
+        (changed, "was changed after it was written: its checksum does not fit."),
+        (bare, "has no checksum, with which every ledger ends."),
+    ):
+        assert words != text
+        place.write_text(words, encoding="utf-8")
+        said = f"'{place}' {why} Use the ledger as it was written, or compare again."
+        for given in (folder, place):
+            with pytest.raises(DataError) as caught:
+                read_ledger(given)
+            assert str(caught.value) == said
+            with pytest.raises(DataError) as caught:
+                eh.render(given, form="page")
+            assert str(caught.value) == said
+            done = run(str(given), "--out", str(page))
+            assert isinstance(done.exception, DataError)
+            assert str(done.exception) == said
+            assert not page.exists()
+
+
 def test_command_refuses_in_words(before: Any, tmp_path: Path) -> None:
     good, other = tmp_path / "a.json", tmp_path / "b.json"
-    good.write_text(json.dumps(before), encoding="utf-8")
+    good.write_text(record_text(before), encoding="utf-8")
     other.write_text('{"schema": "evenhand.audit/9"}', encoding="utf-8")
     with pytest.raises(UsageError, match="there is no folder"):
         raise run(str(good), "--out", str(tmp_path / "no" / "r.html")).exception

@@ -14,6 +14,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import evenhand as eh
+from evenhand.findings.record import record_text
 from evenhand.report.blocks import interval_text
 from evenhand.report.formats import as_junit, as_markdown
 from evenhand.report.notebook import as_fragment
@@ -297,9 +298,7 @@ def test_what_was_left_out_is_said(nasty: Any) -> None:
 
 
 def test_a_record_can_be_shown_from_its_file(limited: Any, tmp_path: Any) -> None:
-    import json
-
-    (tmp_path / "a.json").write_text(json.dumps(limited), encoding="utf-8")
+    (tmp_path / "a.json").write_text(record_text(limited), encoding="utf-8")
     read = eh.read_record(tmp_path / "a.json")
     for form in (as_text, as_markdown, as_junit, as_fragment):
         assert form(read) == form(limited)

@@ -8,6 +8,7 @@ import hashlib
 import json
 import math
 import re
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -201,8 +202,14 @@ def check(value: Any, shape: Shape, where: str = "") -> None:
 
 def read_json(path: str | Path, *, noun: str) -> Any:
     """What a JSON file holds, `noun` so in messages: "a record"; refused in one sentence."""
+    return read_json_as_written(path, noun=noun)[0]
+
+
+def read_json_as_written(path: str | Path, *, noun: str) -> tuple[Any, bytes]:
+    """What a JSON file holds, and the bytes that say so: a seal is a seal of them."""
     try:
-        return parse_json(read_whole(path))
+        content = read_whole(path)
+        return parse_json(content), content
     except FileNotFoundError:
         raise DataError(f"There is no file '{path}'.") from None
     except OSError as error:
@@ -283,11 +290,36 @@ def sealed(*parts: str) -> str:
 
 
 def is_sealed(content: bytes) -> bool:
-    """Whether a document is as it was written: what then fails to show is no damage."""
+    """Whether a document is as it was written: what then fails to show is no damage.
+
+    How lines end is left to the systems that a file goes through.
+    """
+    content = content.removeprefix(BOM_UTF8).replace(b"\r\n", b"\n")
     seal = _SEALED.search(content, max(0, len(content) - 200))
     if seal is None:
         return False
     return hashlib.sha256(content[: seal.start()]).hexdigest().encode() == seal[1]
+
+
+def check_seal(
+    document: Mapping[str, Any], content: bytes, *, source: str | Path, noun: str, again: str
+) -> None:
+    """Refuse a document that is not as it was written; `again` says how it is made anew.
+
+    Examples:
+        >>> words = sealed('{\\n "a": 1\\n}').replace("1", "2", 1)
+        >>> check_seal(json.loads(words), words.encode(), source="a.json", noun="record",
+        ...            again="audit again")
+        Traceback (most recent call last):
+        evenhand.errors.DataError: 'a.json' was changed after it was written: its checksum does \
+not fit. Use the record as it was written, or audit again.
+    """
+    if is_sealed(content):
+        return
+    why = "was changed after it was written: its checksum does not fit"
+    if "checksum" not in document:
+        why = f"has no checksum, with which every {noun} ends"
+    raise DataError(f"'{source}' {why}. Use the {noun} as it was written, or {again}.")
 
 
 def read_arrays(path: str | Path, *, again: str = "") -> dict[str, Any]:

@@ -7,7 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.files.documents import check_document, check_schema, read_json, sealed
+from evenhand.files.documents import (
+    check_document,
+    check_schema,
+    check_seal,
+    read_json_as_written,
+    sealed,
+)
 from evenhand.findings.limits import OUTSIDE
 from evenhand.findings.registry import FORMER_NAMES
 from evenhand.findings.sentences.finding import whole
@@ -23,13 +29,21 @@ _NEW_FIELDS = ("claim", "numbers", "certainty", "settle", "short", "headline", "
 
 
 def read_record(path: str | Path) -> dict[str, Any]:
-    """A record from its file, brought to the present schema; a damaged one is refused."""
-    document = read_json(path, noun="a record")
+    """A record from its file, brought to the present schema.
+
+    Raises:
+        DataError: Where it is damaged, or not as it was written: its checksum does not fit.
+    """
+    document, content = read_json_as_written(path, noun="a record")
     again = " Make the record again with: evenhand audit … --json"
     check_schema(document, [FIRST, SCHEMA], source=path, again=again)
+    # Records of the first schema were written without a checksum.
+    unsealed = document["schema"] == FIRST and "checksum" not in document
     if document["schema"] == FIRST:
         document = upgrade(document)
     check_document(document, RECORD, source=path, noun="record")
+    if not unsealed:
+        check_seal(document, content, source=path, noun="record", again="audit again")
     document = {name: value for name, value in document.items() if name != "checksum"}
     return _without_unaudited_cuts(document)
 

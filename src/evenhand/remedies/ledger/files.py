@@ -20,6 +20,7 @@ from evenhand.files.documents import (
     anything,
     check_document,
     check_schema,
+    check_seal,
     either,
     flag,
     list_of,
@@ -28,6 +29,7 @@ from evenhand.files.documents import (
     number,
     read_arrays,
     read_json,
+    read_json_as_written,
     sealed,
     table,
     text,
@@ -279,13 +281,18 @@ def _table(rows: Iterable[Mapping[str, Any]]) -> Iterable[dict[str, Any]]:
 
 
 def read_ledger(path: str | Path) -> dict[str, Any]:
-    """A ledger's document from its folder or its file; one of another schema is refused."""
+    """A ledger's document from its folder or its file.
+
+    Raises:
+        DataError: Where it is of another schema, damaged, or not as it was written.
+    """
     mend(path)
     place = Path(path)
     place = place / DOCUMENT if place.is_dir() else place
-    held = read_json(place, noun="a ledger")
+    held, content = read_json_as_written(place, noun="a ledger")
     check_schema(held, [SCHEMA], source=place)
     check_document(held, _LEDGER, source=place, noun="ledger", again=_AGAIN)
+    check_seal(held, content, source=place, noun="ledger", again="compare again")
     return {name: value for name, value in held.items() if name != "checksum"}
 
 
