@@ -212,8 +212,9 @@ def hide_small(rows: Rows) -> Rows:
     if not hide.any():
         return rows
     changed = {name: np.where(hide, np.nan, rows[name]) for name in _NUMBERS}
-    # A rate without any case is undefined for everybody to see; only real small cells are hidden.
-    unsaid = ~_is_named(rows["undefined"])
+    # A rate without any case is undefined for everybody to see; only real small cells are hidden,
+    # and with them why they have no number: that a rate is 0 says how many cases were decided so.
+    unsaid = ~_is_named(rows["undefined"]) | ~((rows["n"] == 0) | (rows["n_reference"] == 0))
     reason = choose(hide & unsaid, HIDDEN, rows["undefined"])
     return rows.replace(
         **changed, undefined=reason, no_interval=choose(hide, None, rows["no_interval"])
@@ -222,8 +223,10 @@ def hide_small(rows: Rows) -> Rows:
 
 def hide_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """One plain row as people may be shown it, without the numbers of a small cell."""
+    if not small_row(row, under=HIDDEN_UNDER):
+        return row
     known = row["value"] is not None or row.get("set_low") is not None
-    if not known or not small_row(row, under=HIDDEN_UNDER):
+    if not known and 0 in (row["n"], row["n_reference"]):
         return row
     return {**row, **dict.fromkeys(_NUMBERS), "undefined": HIDDEN, "no_interval": None}
 

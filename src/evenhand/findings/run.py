@@ -303,7 +303,10 @@ def audit(
             + (f"needs {lack}." if lack else "was not asked for: add it to the lenses.")
         )
     options = Options(
-        level=level, seed=seed, settings=check_settings(with_settings(settings, chartered))
+        level=level,
+        seed=seed,
+        keep_small=keep_small,
+        settings=check_settings(with_settings(settings, chartered)),
     )
     results: list[LensResult] = []
     decisions.check()

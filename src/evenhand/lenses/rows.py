@@ -194,10 +194,15 @@ def results_frame(columns: Mapping[str, list[Any]]) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The confidence level, the seed, and settings that only some lenses read."""
+    """The confidence level, the seed, and settings that only some lenses read.
+
+    Without `keep_small` no number over several cells, such as a spread, rests on cells that are
+    hidden: they could be worked out from it.
+    """
 
     level: float = 0.95
     seed: int = 0
+    keep_small: bool = True
     settings: dict[str, Any] = field(default_factory=dict)
 
 

@@ -30,7 +30,8 @@ class Scope:
 
     `positive` is the class of every row in a lens that speaks of one class alone; lenses with
     rows for each of the `classes` leave it out. `mirrored` says that one of two classes is what
-    the other leaves over, no second comparison; `stratified` that other rows lie within strata.
+    the other leaves over, no second comparison; `stratified` that other rows lie within strata;
+    `keep_small` that cells of under 10 cases are shown.
 
     Examples:
         >>> scope = Scope(lens="statistical", attribute="sex", level=0.95, seed=0)
@@ -51,6 +52,7 @@ class Scope:
     reference: str | None = None
     mirrored: bool = False
     stratified: bool = False
+    keep_small: bool = True
 
     @property
     def z(self) -> float:
@@ -80,6 +82,18 @@ class Scope:
         """
         shared = self.stratified or bool(self.within.any())
         return halved_level(self.level) if shared else self.level
+
+    def hides(self, *cases: FloatArray) -> NDArray[np.bool_]:
+        """Where a number is hidden for resting on cases of which there are some, and under 10.
+
+        Examples:
+            >>> scope = Scope(lens="statistical", attribute="sex", level=0.95, seed=0,
+            ...               keep_small=False)
+            >>> scope.hides(np.array([0.0, 9, 10]), np.array([50.0])).tolist()
+            [False, True, False]
+        """
+        fewest = np.minimum.reduce(np.broadcast_arrays(*cases))
+        return np.asarray((fewest > 0) & (fewest < HIDDEN_UNDER) & (not self.keep_small))
 
     def level_within(self, stratum: str | None) -> float:
         """Level at which the family of one stratum holds, so that all strata hold together.

@@ -83,6 +83,7 @@ def measure(decisions: Decisions, options: Options) -> LensResult:
         strata=table.strata,
         reference=values[0],
         mirrored=table.positive is not None,
+        keep_small=options.keep_small,
     )
     family = PairFamily(table, scope)
     gaps = rate_gaps(table)
@@ -221,6 +222,7 @@ def statistical_gaps(
         groups=cells.groups,
         strata=cells.strata,
         mirrored=cells.positive is not None,
+        keep_small=options.keep_small,
     )
     noise = Noise(cells, scope)
     parts: list[Rows] = []

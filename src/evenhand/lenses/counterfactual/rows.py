@@ -22,6 +22,7 @@ from evenhand.lenses.rows import Rows, choose, words
 from evenhand.lenses.scope import Scope
 from evenhand.lenses.statistical.compare import adjust_p
 from evenhand.lenses.statistical.rates import method_name
+from evenhand.lenses.statistical.summaries import size_method, size_reason
 from evenhand.stats.estimate import FloatArray, student_critical
 from evenhand.stats.rates import agresti_min, mcnemar_mid_p, wilson
 from evenhand.stats.spread import Size, quadratic_moments, size_of
@@ -30,6 +31,7 @@ NO_PAIRS = "no pairs"
 NO_TEXTS = "the texts are not in the table"
 # With fewer clusters than this a size over classes was seen to cover .87 to .93 of the time.
 FEW_CLUSTERS = 50
+UNSURE = f"fewer than {FEW_CLUSTERS} clusters: it may hold less often than it says"
 
 
 def rate_gaps(table: PairTable) -> dict[str, PairedGaps]:
@@ -141,7 +143,9 @@ def side_rows(scope: Scope, table: PairTable, decisions: Decisions) -> list[Rows
 def _size_rows(scope: Scope, table: PairTable, rate: str, gaps: PairedGaps) -> list[Rows]:
     """The root mean square of a rate's gaps over classes: plain, corrected, by noise alone."""
     covariance, clusters = gap_covariance(table, rate, gaps)
-    moments = quadratic_moments(gaps.value, covariance=covariance)
+    hidden = scope.hides(gaps.cases)
+    few_classes = hidden.sum(axis=-1)
+    moments = quadratic_moments(np.where(hidden, np.nan, gaps.value), covariance=covariance)
 
     def limits(critical: FloatArray | float) -> Size:
         if clusters is not None:
@@ -151,21 +155,13 @@ def _size_rows(scope: Scope, table: PairTable, rate: str, gaps: PairedGaps) -> l
     size = limits(scope.z)
     wide = limits(scope.shared_critical((moments.trace > 0).sum(axis=1)[:, None]))
     total = len(table.classes)
-    skipped = total - moments.members
     name = method_name("moments", gaps.kind)
-    few = np.zeros(skipped.shape, dtype=bool) if clusters is None else clusters < FEW_CLUSTERS
+    left_out = size_method(name, moments.members, hidden=few_classes, total=total)
+    few = np.zeros(left_out.shape, dtype=bool) if clusters is None else clusters < FEW_CLUSTERS
     shared = {
         "n": moments.members.astype(float),
-        "undefined": choose(moments.members == 0, "no class has a gap"),
-        "method": words(
-            "; ".join(
-                [name]
-                + [f"{k} of {total} classes undefined"] * bool(k)
-                + [f"fewer than {FEW_CLUSTERS} clusters: it may hold less often than it says"]
-                * bool(unsure)
-            )
-            for k, unsure in zip(skipped.ravel(), few.ravel())
-        ).reshape(skipped.shape),
+        "undefined": size_reason(moments.members, hidden=few_classes),
+        "method": choose(few, left_out + f"; {UNSURE}", left_out),
     }
     ends = {
         "low": size.low,

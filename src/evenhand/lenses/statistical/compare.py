@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenhand.lenses.measures import measure
 from evenhand.lenses.rows import Column, Rows, choose, words
-from evenhand.lenses.scope import ONE_CLUSTER, Scope
+from evenhand.lenses.scope import HIDDEN_UNDER, ONE_CLUSTER, Scope
 from evenhand.lenses.statistical.confusion import Confusion
 from evenhand.lenses.statistical.rates import GroupRates, method_name
 from evenhand.stats.estimate import FloatArray
@@ -22,13 +23,18 @@ ONE_CLUSTER_REFERENCE = "all cases in the reference are one cluster"
 # At rates of which so few are expected, Wilson's interval holds in 84 of 100 samples at worst.
 LONE_CASE = "it rests on one case, and may hold less often than it says"
 REFERENCE_ZERO = "the reference's rate is 0"
+TELLING = f"it would tell of a group with fewer than {HIDDEN_UNDER} cases"
+_TELLING = ("value", "low", "high", "family_low", "family_high", "p", "p_adjusted")
 NO_DIVISOR = "nothing in the group to divide by"
 NO_DIVISOR_REFERENCE = "nothing in the reference to divide by"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairing:
-    """Which groups are compared with what: rates, the other side's rates, and their names."""
+    """Which groups are compared with what: rates, the other side's rates, and their names.
+
+    `telling` are comparisons from which a hidden group could be worked out.
+    """
 
     index: list[int]
     group: GroupRates
@@ -36,11 +42,17 @@ class Pairing:
     reference_name: str
     whole: bool = False
     certainty: FloatArray | float = 1.0
+    telling: NDArray[np.bool_] | None = None
 
     def counts(self, z: FloatArray | float) -> list[FloatArray]:
         """Effective hits and cases of both sides, for an interval with this critical value."""
         sides = (*self.group.effective(z), *self.reference.effective(z))
         return [np.asarray(side * self.certainty) for side in sides]
+
+    def hidden(self, scope: Scope) -> NDArray[np.bool_]:
+        """Comparisons that are hidden, for their own few cases or for those of another group."""
+        own = scope.hides(self.group.cases, self.reference.cases)
+        return own if self.telling is None else own | self.telling
 
     @property
     def withheld(self) -> Column | None:
@@ -111,13 +123,14 @@ class Noise:
 
 def rate_rows(scope: Scope, rate: str, rates: GroupRates) -> Rows:
     """The rate of every (stratum, group, class)."""
-    q = sidak_values(scope, rates.variance)
+    hidden = scope.hides(rates.cases)
+    q = sidak_values(scope, rates.unrevealing(hidden).variance)
     hits, n = rates.effective(scope.z)
     scale = rates.scale
     low, high = scale.alone(hits, n, z=scope.z)
     with np.errstate(invalid="ignore"):
         rarer = np.minimum(hits, n - hits)
-        lone = (rarer > 0) & (rarer <= 1)
+        lone = (rarer > 0) & (rarer <= 1) & ~hidden
     method = method_name(scale.methods[0], rates.kind)
     family_low, family_high = scale.alone(*rates.effective(q), z=q)
     return scope.block(
@@ -148,7 +161,8 @@ def comparison_rows(scope: Scope, rate: str, pairing: Pairing, noise: Noise) -> 
     both = np.isfinite(own) & np.isfinite(theirs)
     # Of equal shares, which is also of equal odds.
     p = np.where(both, miettinen_nurminen_p(*counts), np.nan)
-    adjusted = adjust_p(scope, p)
+    # What is hidden counts as the least evidence, so that no other p tells of it.
+    adjusted = adjust_p(scope, np.where(pairing.hidden(scope) & both, 1.0, p))
     reason = choose(
         np.isfinite(own),
         _lacking(right, NO_REFERENCE, WEIGHTLESS_REFERENCE, NO_DIVISOR_REFERENCE),
@@ -212,7 +226,20 @@ def comparison_rows(scope: Scope, rate: str, pairing: Pairing, noise: Noise) -> 
         no_interval=choose(both & ~gone, unsure),
         **shared,
     )
-    return [gap_rows, ratio_rows]
+    return [_untelling(rows, pairing) for rows in (gap_rows, ratio_rows)]
+
+
+def _untelling(rows: Rows, pairing: Pairing) -> Rows:
+    """The rows without the numbers of comparisons that are withheld."""
+    if pairing.telling is None or not pairing.telling.any():
+        return rows
+    cells = pairing.telling.ravel()
+    numbers = {name: np.where(cells, np.nan, rows[name]) for name in _TELLING}
+    return rows.replace(
+        **numbers,
+        undefined=choose(cells, TELLING, rows["undefined"]),
+        no_interval=choose(cells, None, rows["no_interval"]),
+    )
 
 
 def _family(scope: Scope, pairing: Pairing, noise: Noise, rate: str) -> FloatArray:
@@ -224,12 +251,13 @@ def _family(scope: Scope, pairing: Pairing, noise: Noise, rate: str) -> FloatArr
     law. Ratios use the same value: on the log scale their law differs only in how much of the
     noise is the reference's.
     """
-    total = pairing.group.variance + pairing.reference.variance
-    q = sidak_values(scope, total)
+    sides = (pairing.group, pairing.reference)
+    group, reference = (side.unrevealing(scope.hides(side.cases)) for side in sides)
+    q = sidak_values(scope, group.variance + reference.variance)
     if pairing.group.value.shape[1] == len(scope.groups):
         return q
     (place,) = {*range(len(scope.groups))} - {*pairing.index}
-    own, theirs = (np.sqrt(side.variance_on_scale) for side in (pairing.group, pairing.reference))
+    own, theirs = (np.sqrt(side.variance_on_scale) for side in (group, reference))
     errors = np.insert(own, place, theirs[:, 0], axis=1)
     for stratum in np.flatnonzero(~scope.within):
         q[stratum, 0] = noise.quantiles(rate, int(stratum), errors=errors[stratum], reference=place)

@@ -241,19 +241,20 @@ class RateRows:
     def _over_groups(self, rate: str, rates: GroupRates) -> list[Rows]:
         """One number over all groups: the worst pair, the four-fifths table and the spread."""
         scope = self.scope
+        shown = rates.hiding(scope.hides(rates.cases))
         shared = rates.shared_variance()
         certainty = rates.pair_certainty(shared)
         mirror = self.pairs.get(CATALOGUE[rate].mirror or "")
-        pair = mirror.mirrored() if mirror else worst(scope, rates, certainty=certainty)
+        pair = mirror.mirrored() if mirror else worst(scope, shown, certainty=certainty)
         self.pairs[rate] = pair
         if rate in ODDS:
-            self.odds[rate] = worst(scope, rates, certainty=certainty, rates_at_once=len(ODDS))
+            self.odds[rate] = worst(scope, shown, certainty=certainty, rates_at_once=len(ODDS))
             self.cases[rate] = rates.cases
-        parts = [worst_rows(scope, rate, rates, pair)]
+        parts = [worst_rows(scope, rate, shown, pair)]
         if rate == "selection_rate":
             parts.append(impact_ratio_rows(scope, rates, certainty=certainty))
         if len(self.table.groups) > 2:
-            parts.append(spread_rows(scope, rate, rates, shared=shared))
+            parts.append(spread_rows(scope, rate, shown, shared=shared))
         return parts
 
     def of_odds(self) -> list[Rows]:
@@ -264,6 +265,9 @@ class RateRows:
 def pairings(scope: Scope, table: Confusion, rate: str, rates: GroupRates) -> Iterable[Pairing]:
     """The comparisons asked for: with the reference and, beyond two groups, with the rest."""
     everybody = list(range(len(table.groups)))
+    hidden = np.where(scope.hides(rates.cases), rates.cases, 0.0)
+    # Everybody else's rate less that of the groups that are shown is the rate of those hidden.
+    all_hidden = hidden.sum(axis=1, keepdims=True)
     rest = None
     place = scope.place
     if place is None or len(everybody) > 2:
@@ -286,6 +290,7 @@ def pairings(scope: Scope, table: Confusion, rate: str, rates: GroupRates) -> It
             reference_name=OVERALL,
             whole=True,
             certainty=rest.certainty_of(rates),
+            telling=scope.hides(all_hidden + 0 * hidden),
         )
     elif rest is not None:
         yield Pairing(
@@ -294,6 +299,7 @@ def pairings(scope: Scope, table: Confusion, rate: str, rates: GroupRates) -> It
             reference=rest,
             reference_name=REST,
             certainty=rest.certainty_of(rates),
+            telling=scope.hides(all_hidden - hidden),
         )
 
 

@@ -159,6 +159,36 @@ class GroupRates:
         assert self.clusters is not None
         return self.clusters.class_gaps(reference)
 
+    def hiding(self, cells: NDArray[np.bool_]) -> "GroupRates":
+        """The same without these cells: their cases stay counted, and nothing else is known."""
+        if not cells.any():
+            return self
+
+        def effective(z: FloatArray | float) -> tuple[FloatArray, FloatArray]:
+            hits, n = self.effective(z)
+            return np.where(cells, np.nan, hits), np.where(cells, np.nan, n)
+
+        return replace(
+            self,
+            value=np.where(cells, np.nan, self.value),
+            variance=np.where(cells, np.nan, self.variance),
+            effective=effective,
+        )
+
+    def unrevealing(self, cells: NDArray[np.bool_]) -> "GroupRates":
+        """The same with these cells as uncertain as their cases can be, whatever their rates.
+
+        A family has them as members, and tells nothing of them.
+        """
+        if not cells.any():
+            return self
+        with np.errstate(all="ignore"):
+            return replace(
+                self,
+                value=np.where(cells, 0.5, self.value),
+                variance=np.where(cells, 0.25 / self.cases, self.variance),
+            )
+
     def take(self, groups: list[int]) -> "GroupRates":
         """The rates of some groups."""
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from evenhand.decisions.labels import SUMMARY
 from evenhand.lenses.rows import Column, Rows, choose, words
-from evenhand.lenses.scope import Scope
+from evenhand.lenses.scope import HIDDEN_UNDER, Scope
 from evenhand.lenses.statistical.compare import DRAWS, Pairing, adjust_p
 from evenhand.lenses.statistical.confusion import (
     MOST_COVARIED_CLASSES,
@@ -36,9 +36,11 @@ from evenhand.stats.spread import (
 from evenhand.stats.strata import StratifiedGap, mantel_haenszel_gap
 
 NO_BASE = "no group has 2 % of the rows and 50 cases to compare with"
+NO_GAP, NO_TWO_GROUPS = "no class has a gap", "fewer than two groups with cases"
+TOO_FEW_GROUPS = f"fewer than two groups with {HIDDEN_UNDER} cases"
+TOO_FEW_CLASSES = f"fewer than two classes with {HIDDEN_UNDER} cases"
 TOO_FEW = "too few cases to be the highest rate"
 NOT_WITHOUT = "nothing is left of it without one of its clusters"
-NO_GAP, TOO_FEW_GROUPS = "no class has a gap", "fewer than two groups with cases"
 # Covariances over classes that are held at once, a dozen times over: 2 MB, which stay near.
 MOST_COVARIANCES = 2**18
 
@@ -63,7 +65,8 @@ def rms_rows(
     `rates` are those of all groups, from which the pairing was made.
     """
     apart = 1 - pairing.share
-    gaps = apart * (pairing.group.value - pairing.reference.value)
+    hidden = pairing.hidden(scope)
+    gaps = np.where(hidden, np.nan, apart * (pairing.group.value - pairing.reference.value))
     parts, known = [], []
     whole = [slice(0, len(pairing.index))]
     batches = _batches(len(pairing.index), len(scope.classes))
@@ -90,23 +93,50 @@ def rms_rows(
     name = "moments" if clusters is None else "moments, clustered"
     if total > MOST_COVARIED_CLASSES or (clusters is None and table.joint is None):
         name += ", classes taken as independent"
-    skipped = total - moments.members
     return _sizes(
         scope,
         f"{rate}_gap_rms",
         (limits(scope.z), limits(q)),
         shape=gaps.shape[:2],
-        method=choose(
-            skipped > 0,
-            [[f"{name}; {k} of {total} classes undefined" for k in s] for s in skipped],
-            name,
+        method=size_method(name, moments.members, hidden=hidden.sum(axis=-1), total=total),
+        undefined=size_reason(
+            moments.members,
+            hidden=hidden.sum(axis=-1),
+            none=_few(rates, NO_GAP, "no class with a gap rests"),
         ),
-        undefined=choose(moments.members == 0, _few(rates, NO_GAP, "no class with a gap rests")),
         n=moments.members.astype(float),
         group=words([scope.groups[i] for i in pairing.index]),
         reference=pairing.reference_name,
         stratum=words(scope.strata)[:, None],
     )
+
+
+def size_method(
+    name: str, members: NDArray[np.int64], *, hidden: NDArray[np.int64], total: int
+) -> Column:
+    """The method of a size over classes, with how many of them it leaves out and why.
+
+    Examples:
+        >>> size_method("moments", np.array([5, 3]), hidden=np.array([0, 1]), total=5).tolist()
+        ['moments', 'moments; 1 of 5 classes undefined; 1 of 5 classes hidden']
+    """
+    parts = ((total - members - hidden, "undefined"), (hidden, "hidden"))
+    method = choose(members >= 0, name)
+    for counts, why in parts:
+        more = np.reshape(
+            words(f"; {k} of {total} classes {why}" if k > 0 else "" for k in counts.ravel()),
+            counts.shape,
+        )
+        method = method + more
+    return method
+
+
+def size_reason(
+    members: NDArray[np.int64], *, hidden: NDArray[np.int64], none: str = NO_GAP
+) -> Column:
+    """Why there is no size over classes, or None where there is one; `none` where no class is."""
+    empty = choose(members == 0, none)
+    return choose((hidden > 0) & (members < 2), TOO_FEW_CLASSES, empty)
 
 
 def _batches(groups: int, classes: int) -> list[slice]:
@@ -192,15 +222,11 @@ def spread_rows(scope: Scope, rate: str, rates: GroupRates, *, shared: FloatArra
         (marginal, family),
         shape=marginal.value.shape,
         method="moments",
-        undefined=choose(marginal.n_used < 2, _few_groups(rates)),
+        undefined=_lacking_groups(scope, rates, marginal.n_used),
         n=marginal.n_used.astype(float),
         stratum=words(scope.strata)[:, None],
         **{"class": words(scope.classes)},
     )
-
-
-def _few_groups(rates: GroupRates) -> str:
-    return _few(rates, TOO_FEW_GROUPS, "fewer than two groups rest")
 
 
 def worst_rows(scope: Scope, rate: str, rates: GroupRates, worst: Worst) -> Rows:
@@ -216,7 +242,7 @@ def worst_rows(scope: Scope, rate: str, rates: GroupRates, worst: Worst) -> Rows
         "reference": low,
         "n": _pick(rates.cases, pair.highest),
         "n_reference": _pick(rates.cases, pair.lowest),
-        "undefined": choose(pair.n_used < 2, _few_groups(rates)),
+        "undefined": _lacking_groups(scope, rates, pair.n_used),
     }
     found = scope.block(
         shape,
@@ -237,6 +263,13 @@ def worst_rows(scope: Scope, rate: str, rates: GroupRates, worst: Worst) -> Rows
         **shared,
     )
     return Rows.concatenate([found, null])
+
+
+def _lacking_groups(scope: Scope, rates: GroupRates, used: NDArray[np.int64]) -> Column:
+    """Why nothing can be said over groups, or None where two of them are there."""
+    hidden = scope.hides(rates.cases).any(axis=1)
+    lacking = _few(rates, NO_TWO_GROUPS, "fewer than two groups rest")
+    return choose(used < 2, choose(hidden, TOO_FEW_GROUPS, lacking))
 
 
 def worst(
@@ -285,6 +318,7 @@ def equalised_odds_rows(
     highest = np.where(lead, first.highest, second.highest)
     lowest = np.where(lead, first.lowest, second.lowest)
     counted = [cases["true_positive_rate"], cases["false_positive_rate"]]
+    hidden = np.any([scope.hides(each).any(axis=1) for each in counted], axis=0)
     n, n_reference = (
         np.where(lead, _pick(counted[0], which), _pick(counted[1], which))
         for which in (highest, lowest)
@@ -304,7 +338,7 @@ def equalised_odds_rows(
             "worst pair; true positive rate leads",
             "worst pair; false positive rate leads",
         ),
-        undefined=choose(defined, None, "fewer than two groups with cases"),
+        undefined=choose(defined, None, choose(hidden, TOO_FEW_GROUPS, NO_TWO_GROUPS)),
         group=names[highest],
         reference=names[lowest],
         stratum=words(scope.strata)[:, None],

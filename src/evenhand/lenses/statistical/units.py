@@ -166,4 +166,5 @@ def attribute_scope(
         strata=table.strata,
         reference=choose_reference(table.groups, sizes, roles.reference.get(attribute.name)),
         mirrored=table.positive is not None,
+        keep_small=options.keep_small,
     )
