@@ -16,7 +16,7 @@ from evenhand.errors import UsageError
 from evenhand.models.endpoint import bounded
 from evenhand.speech import agree, listed, plural, printable, without_secrets
 from evenhand.watching.periods import Period
-from evenhand.watching.run import spoken_alarms
+from evenhand.watching.run import check_store, spoken_alarms
 from evenhand.watching.sentences import owner_words
 from evenhand.watching.store import Store, StoredAlarm
 
@@ -90,6 +90,7 @@ def alarms(
         webhook: An address that gets one JSON document for each alarm, never twice.
     """
     with Store.open(store) as opened:
+        check_store(opened)
         if acknowledge is not None:
             if not by or not why:
                 raise UsageError("Say who acknowledges the alarm (--by) and why (--why).")

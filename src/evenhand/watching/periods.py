@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from pathlib import Path
 
 from evenhand.decisions.times import period_number, period_start
-from evenhand.errors import UsageError
+from evenhand.errors import DataError, UsageError
 
 _DAYS = {"d": 1, "w": 7, "m": 30, "q": 91, "y": 365}
 # Where the name of a tally set says its period.
@@ -207,3 +207,27 @@ def check_apart(periods: Iterable[Period]) -> None:
                 "of it: merge them first, or name one."
             )
         seen.add(period.number)
+
+
+def check_repeats(cluster: str | None, *, made: object = None) -> None:
+    """Refuse a cluster; `made` is the store or the tally set that was made with it.
+
+    Examples:
+        >>> check_repeats("person")
+        Traceback (most recent call last):
+        evenhand.errors.UsageError: cluster='person': repeats of the same people cannot be \
+allowed for yet in watch. Leave the role out only if rows are independent, or audit each period \
+with --cluster.
+    """
+    if not cluster:
+        return
+    why = "repeats of the same people cannot be allowed for yet in watch"
+    if made is None:
+        raise UsageError(
+            f"cluster={cluster!r}: {why}. Leave the role out only if rows are independent, or "
+            "audit each period with --cluster."
+        )
+    raise DataError(
+        f"'{made}' was made with cluster={cluster!r}: {why}. Make it anew without the role only "
+        "if rows are independent, or audit each period with --cluster."
+    )

@@ -34,6 +34,7 @@ from evenhand.watching.numbers import ESTIMATED, NONE, Settings
 from evenhand.watching.periods import (
     Period,
     check_apart,
+    check_repeats,
     period_of_file,
     read_day,
     read_duration,
@@ -188,6 +189,7 @@ def watch(
     if level is not None and not 0.5 <= level < 1:
         raise UsageError(f"level={level!r} is not a confidence level. Choose one such as 0.95.")
     check_measures(measures or ())
+    check_repeats(roles.get("cluster"))
     read_duration(mature)
     chartered = the_charter(charter)
     until = read_day(as_of, what="as_of")
@@ -201,6 +203,7 @@ def watch(
         as_of=until, mark=mark,
     ) if decisions is not None else ([], 0, b"")  # fmt: skip
     with Store.open(store, create=decisions is not None) as opened:
+        check_store(opened)
         if new:
             if keep_key(Path(store) / KEY, key) != key:
                 raise UsageError(f"Another run made the store '{store}' just now. Try again.")
@@ -240,7 +243,13 @@ def _kept(store: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
         return {}, {}
     # A first run that ended before it wrote anything is as good as none.
     with Store.open(store, create=True) as opened:
+        check_store(opened)
         return opened.about, opened.settings
+
+
+def check_store(store: Store) -> None:
+    """Refuse a store whose rows repeat the same people."""
+    check_repeats((store.about.get("roles") or {}).get("cluster"), made=store.path)
 
 
 def _decided_by(new: Sequence[NewPeriod], mark: Mapping[str, Any]) -> dict[str, Any]:
@@ -361,6 +370,7 @@ def _new_periods(
         ], 0, key  # fmt: skip
     table = given if isinstance(given, Decisions) else with_roles(given, roles, charter)
     table = with_charter(table, charter)
+    check_repeats(table.roles.cluster)
     chosen = [name for name in choose_lenses(table, None) if name in WATCHED_LENSES]
     table.check()
     found, missing = tally_periods(
@@ -389,15 +399,22 @@ def _tally_sets(
             raise UsageError(f"period={period!r} is not a {every}, nor a day in one.")
         merged = find_tallies(several)
         assert merged is not None
+        check_repeats(merged.roles.cluster, made=_source(several[0], merged))
         return [(named, merged)]
     found = []
     for each in several:
         tallies = find_tallies(each)
         if tallies is None:
             raise UsageError(f"'{each}' is no tally set and others are. Give one kind.")
-        source = tallies.source if isinstance(each, Tallies) else each
+        source = _source(each, tallies)
+        check_repeats(tallies.roles.cluster, made=source)
         found.append((period_of_file(source, every=every), tallies))
     return found
+
+
+def _source(given: Any, tallies: Tallies) -> Any:
+    """How messages call a tally set: its file, or what it was made of."""
+    return tallies.source if isinstance(given, Tallies) else given
 
 
 def _asked(
