@@ -135,9 +135,9 @@ def test_what_is_away_is_said(tmp_path: Path, weeks: Weeks) -> None:
     data = weeks(10).filter(
         (pl.col("day").dt.week() != 5) & ~((pl.col("g") == "f") & (pl.col("day").dt.week() > 9))
     )
-    notes = eh.watch(tmp_path / "s", data, **ROLES).document["notes"]
-    assert "2026-W05 has no rows: what happened there is not known." in notes
-    assert "Group f has no rows since 2026-W09." in notes
+    document = eh.watch(tmp_path / "s", data, **ROLES).document
+    assert "2026-W05 has no rows: what happened there is not known." in document["notes"]
+    assert document["headline"].startswith("Since week 2026-W10 nobody is called 'f' (g).")
     rng = [("a", "b", "c")[i % 3] for i in range(400)]
     data = pl.concat(
         [
@@ -147,8 +147,10 @@ def test_what_is_away_is_said(tmp_path: Path, weeks: Weeks) -> None:
             weeks(1, first=2).with_columns(d=pl.Series(rng)),
         ]
     )
-    notes = eh.watch(tmp_path / "t", data, **ROLES).document["notes"]
-    assert "Class c is new in 2026-W04." in notes
+    document = eh.watch(tmp_path / "t", data, **ROLES).document
+    assert document["headline"].startswith(
+        "Since week 2026-W04 133 rows a week have the decision 'c', which no earlier week held."
+    )
 
 
 def test_a_day_that_no_month_has_is_refused(tmp_path: Path, weeks: Weeks) -> None:

@@ -175,37 +175,36 @@ def test_an_answer_lets_detectors_begin_at_the_onset(
     ] == []
 
 
-def test_groups_and_classes_may_come_and_go(tmp_path: Path, weeks: Weeks) -> None:
+def test_few_rows_of_a_group_may_come_and_go(tmp_path: Path, weeks: Weeks) -> None:
     store = tmp_path / "s"
     eh.watch(store, weeks(9), measures=["selection_rate_gap"], **ROLES)
     new = weeks(1, first=9).with_columns(
-        g=pl.when(pl.int_range(pl.len()) < 40).then(pl.lit("x")).otherwise(pl.lit("m"))
+        g=pl.when(pl.int_range(pl.len()) < 9).then(pl.lit("x")).otherwise("g")
     )
     result = eh.watch(store, new)
     rows = {row["group"]: row for row in result.document["results"]}
-    assert set(rows) == {"f", "x"}
-    # A group without rows in a period waits for the next: the tenth week counts for x alone.
-    assert rows["f"]["period"] == "2026-W10"
-    assert rows["x"]["period"] == "2026-W11"
+    assert {name: row["period"] for name, row in rows.items()} == {"f": "2026-W11", "x": "2026-W11"}
     again = eh.watch(store, weeks(1, first=10))
     rows = {row["group"]: row for row in again.document["results"]}
-    assert rows["f"]["period"] == "2026-W12"
+    # A group without rows in a period waits for the next: the eleventh week counts for f alone.
+    assert {name: row["period"] for name, row in rows.items()} == {"f": "2026-W12", "x": "2026-W11"}
+    assert again.document["word_changes"] == []
 
 
-def test_classes_of_words_and_a_new_one(tmp_path: Path, weeks: Weeks) -> None:
+def test_a_new_class_is_not_judged_with_the_others(tmp_path: Path, weeks: Weeks) -> None:
     rng = np.random.default_rng(0)
     data = weeks(9).with_columns(d=pl.Series(rng.choice(["keep", "warn", "remove"], 9 * 400)))
     new = weeks(1, first=9).with_columns(d=pl.Series(rng.choice(["keep", "hide"], 400)))
     eh.watch(tmp_path / "s", data, measures=["selection_rate_gap"], **ROLES)
     result = eh.watch(tmp_path / "s", new)
-    assert {row["class"] for row in result.document["results"]} == {
-        "hide",
-        "keep",
-        "remove",
-        "warn",
+    assert {row["class"] for row in result.document["results"]} == {"keep", "remove", "warn"}
+    kept = next(r for r in result.document["results"] if r["class"] == "keep")
+    assert kept["n"] + kept["n_reference"] == 3600
+    assert {c["word"]: c["kind"] for c in result.document["word_changes"]} == {
+        "hide": "unknown",
+        "remove": "vanished",
+        "warn": "vanished",
     }
-    hidden = next(r for r in result.document["results"] if r["class"] == "hide")
-    assert hidden["n"] + hidden["n_reference"] == 4000
 
 
 def test_tally_sets_in_place_of_rows(tmp_path: Path, weeks: Weeks) -> None:

@@ -5,8 +5,9 @@ from typing import Any
 
 from evenhand.findings.sentences.words import Words
 from evenhand.watching.sentences import headline
+from evenhand.watching.vocabulary import Vocabulary
 
-NO_ALARM: Any = SimpleNamespace(open_alarms=[])
+NO_ALARM: Any = SimpleNamespace(open_alarms=[], vocabulary=Vocabulary())
 
 
 def outside(group: str, value: float, half: float, *, measure: str = "selection_rate_gap",

@@ -36,6 +36,8 @@ MARKS = {"outside": ("bad", "✕"), "cannot tell": ("untold", "?"), "within": ("
 FORMS = {".html": "page", ".md": "markdown", ".json": "json", ".xml": "junit"}
 # Small charts beyond this many are left to the record.
 MOST_CHARTS = 60
+# Alarms beside the one that leads that the terminal names.
+MOST_ALARMS = 3
 Document = Mapping[str, Any]
 
 
@@ -79,6 +81,27 @@ def words_of(document: Document) -> Words:
     )
 
 
+def _said(row: Mapping[str, Any], words: Words, document: Document) -> str:
+    """A comparison in words; where its own words changed, that it is not judged from there on."""
+    since = [change["since"] for change in document["word_changes"] if _concerns(change, row)]
+    if not since:
+        return row_sentence(row, words)
+    known = row if row["verdict"] == "outside" else {**row, "verdict": "not assessed"}
+    return f"{row_sentence(known, words)} From {min(since)} on it is not judged."
+
+
+def _concerns(change: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
+    """Whether a comparison rests on a word that changed; pairs of decisions rest on no group."""
+    whose = change["attributes"]
+    return whose is None or (row["lens"] != "counterfactual" and row["attribute"] in whose)
+
+
+def _leading(document: Document) -> Mapping[str, Any] | None:
+    """The alarm that the headline speaks of."""
+    alarms = _open(document)
+    return alarms[0] if alarms and alarms[0]["headline"] == document["headline"] else None
+
+
 def _title(document: Document) -> str:
     system = (document["charter"] or {}).get("system") or {}
     often = {"day": "daily", "week": "weekly", "month": "monthly", "quarter": "quarterly",
@@ -95,22 +118,23 @@ def _open(document: Document) -> list[Mapping[str, Any]]:
 def as_watch_text(document: Document) -> str:
     """A look on the terminal: the headline, what moved it, what is watched, what is not known."""
     lines = [f"{document['tag']}: {document['headline']}"]
-    alarms = _open(document)
-    if alarms:
+    first = _leading(document)
+    alarms = [alarm for alarm in _open(document) if alarm is not first]
+    if first is not None:
         lines += [
-            f"  {alarms[0]['detail']}",
-            f"  {alarms[0]['next']} {owner_words(document['charter'])}",
+            f"  {first['detail']}",
+            f"  {first['next']} {owner_words(document['charter'])}",
         ]
-    for alarm in alarms[1:4]:
-        same = _key(alarm) == _key(alarms[0])
-        said = _once(alarm, alarms[0]) if same else alarm["headline"]
+    for alarm in alarms[:MOST_ALARMS]:
+        same = first is not None and _key(alarm) == _key(first)
+        said = _once(alarm, first) if same else alarm["headline"]
         lines.append(f"· Alarm {alarm['id']} ({alarm['detector']}): {said}")
-    if len(alarms) > 4:
-        lines.append(f"· {len(alarms) - 4} more alarms are open: evenhand alarms STORE")
+    if len(alarms) > MOST_ALARMS:
+        lines.append(f"· {len(alarms) - MOST_ALARMS} more alarms are open: evenhand alarms STORE")
     words = words_of(document)
     lines += ["", f"On average over {_judged(document)}:"]
     for row in document["results"][:12]:
-        lines.append(f"  {MARKS[row['verdict']][1]} {row_sentence(row, words)}")
+        lines.append(f"  {MARKS[row['verdict']][1]} {_said(row, words, document)}")
     if len(document["results"]) > 12:
         lines.append(f"  {len(document['results']) - 12:,} more are in the record (--json).")
     lines += [f"  {text}" for text in document["movements"]]
@@ -137,7 +161,7 @@ def as_watch_markdown(document: Document) -> str:
     lines += ["", "| | so far |", "|---|---|"]
     for row in document["results"]:
         mark = {"outside": "✗", "within": "✓"}.get(row["verdict"], MARKS[row["verdict"]][1])
-        lines.append(f"| {mark} | {_plain(row_sentence(row, words))} |")
+        lines.append(f"| {mark} | {_plain(_said(row, words, document))} |")
     lines += ["", *(f"- {_plain(note)}" for note in document["notes"]), _plain(document["summary"])]
     return "\n".join(lines) + "\n"
 
@@ -149,14 +173,18 @@ def _plain(text: str) -> str:
 
 
 def as_watch_junit(document: Document) -> str:
-    """JUnit XML: what is outside and every open alarm are failures."""
+    """JUnit XML: words that changed, what is outside and every open alarm are failures."""
     words = words_of(document)
     suite = ElementTree.Element("testsuite", {"name": "evenhand"})
+    if document["word_changes"]:
+        told = _clean(document["headline"])
+        case = ElementTree.SubElement(suite, "testcase", {"classname": "watch", "name": "words"})
+        ElementTree.SubElement(case, "failure", {"message": told}).text = told
     for row in document["results"]:
         if row["verdict"] == "not assessed":
             continue
         case = _case(suite, f"{row['lens']}.{row['attribute']}", row)
-        told = _clean(row_sentence(row, words))
+        told = _clean(_said(row, words, document))
         if row["verdict"] == "outside":
             ElementTree.SubElement(case, "failure", {"message": told}).text = told
         elif row["verdict"] == "cannot tell":
@@ -188,6 +216,9 @@ def _clean(text: str) -> str:
 def as_watch_annotations(document: Document) -> str:
     """Workflow commands: every open alarm is an error, the headline a notice."""
     lines = [f"::notice title=Evenhand::{_message(document['headline'])}"]
+    if document["word_changes"]:
+        tag, said = (_message(document[name]) for name in ("tag", "headline"))
+        lines = [f"::error title=Evenhand%3A {tag}::{said}"]
     for alarm in _open(document)[:10]:
         said = _message(f"{alarm['headline']} {alarm['detail']}")
         lines.append(f"::error title=Evenhand%3A alarm {alarm['id']}::{said}")
@@ -216,14 +247,14 @@ def as_watch_fragment(document: Document) -> str:
 
 
 def _page(document: Document) -> dict[str, Any]:
-    alarms, lead = _open(document), _lead(document)
-    css, mark = ("bad", "✕") if alarms else MARKS[document["verdict"]]
-    first = alarms[0] if alarms else None
+    first, lead = _leading(document), _lead(document)
+    alarmed = bool(_open(document) or document["word_changes"])
+    css, mark = MARKS["outside"] if alarmed else MARKS[document["verdict"]]
     others = [one for one in document["series"] if one is not lead]
     words = words_of(document)
-    sentence = {_key(row): row_sentence(row, words) for row in document["results"]}
+    sentence = {_key(row): _said(row, words, document) for row in document["results"]}
     return {
-        "title": _title(document), "summary": document["summary"], "bad": bool(alarms),
+        "title": _title(document), "summary": document["summary"], "bad": alarmed,
         "tag_class": css, "mark": mark, "tag": document["tag"], "headline": document["headline"],
         "below": [first["detail"]] if first else [sentence[_key(lead)]] if lead else [],
         "next": first["next"].partition("evenhand alarms")[0] if first else None,

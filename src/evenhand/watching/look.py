@@ -5,20 +5,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
-from functools import partial
 from hashlib import sha256
 from math import isfinite
 from typing import Any
 
-import numpy as np
-
-from evenhand.decisions.labels import excepted
 from evenhand.decisions.roles import Attribute, Roles
-from evenhand.findings.limits import NOT_ASSESSED, OUTSIDE, Limit, overall
-from evenhand.lenses.rows import Rows
-from evenhand.lenses.scope import rule_name
-from evenhand.stats.estimate import FloatArray, critical
-from evenhand.stats.sequential import BURN_IN, half_width
+from evenhand.findings.limits import CANNOT_TELL, NOT_ASSESSED, OUTSIDE, WITHIN, Limit, overall
+from evenhand.stats.estimate import critical
+from evenhand.stats.sequential import BURN_IN
 from evenhand.watching.by_lens import lens_streams
 from evenhand.watching.numbers import Settings
 from evenhand.watching.periods import State, states
@@ -31,7 +25,6 @@ from evenhand.watching.streams import (
     StreamKey,
     Watched,
     choose_measures,
-    class_labels,
     load_history,
     pair_streams,
     rate_streams,
@@ -46,6 +39,7 @@ from evenhand.watching.verdicts import (
     LineBook,
     latest_alarm,
 )
+from evenhand.watching.vocabulary import SERIES, Vocabulary, load_vocabulary
 
 # Beyond this many streams only the most telling are drawn; results have all of them.
 MOST_SERIES = 60
@@ -82,12 +76,23 @@ class Look:
     histories: Mapping[str, History]
     roles: Roles
     places: tuple[int, ...]
+    vocabulary: Vocabulary = field(default_factory=Vocabulary)
     notes: tuple[str, ...] = field(default_factory=tuple)
 
     @property
     def verdict(self) -> str:
-        """One verdict for all that is judged."""
-        return overall([one.verdict for one in self.judged]) if self.judged else NOT_ASSESSED
+        """One verdict for all that is judged; nothing is called kept where words changed."""
+        found = overall([one.verdict for one in self.judged]) if self.judged else NOT_ASSESSED
+        return CANNOT_TELL if self.vocabulary.changes and found == WITHIN else found
+
+    @property
+    def stop(self) -> int | None:
+        """The place from which nothing at all is judged, since the words changed."""
+        return stop_of_all(self.vocabulary, self.roles)
+
+    def own_places(self, attribute: str) -> tuple[int, ...]:
+        """The places that comparisons by an attribute are judged at."""
+        return before(self.vocabulary.stop(attribute_of(self.roles, attribute)), self.places)
 
     @property
     def open_alarms(self) -> list[OpenAlarm]:
@@ -96,8 +101,9 @@ class Look:
 
     @property
     def exceeds(self) -> bool:
-        """Whether something is outside its limit or an alarm is open."""
-        return self.verdict == OUTSIDE or bool(self.open_alarms)
+        """Whether something is outside its limit, an alarm is open or words changed."""
+        changed = bool(self.vocabulary.changes)
+        return changed or self.verdict == OUTSIDE or bool(self.open_alarms)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,19 +142,25 @@ def look_at(
         as_of=question.as_of,
     )
     sequences = part_sequences(periods)
-    places = tuple(p for p in sequences[-1].places if found[p].judged)
     if progress is not None:
         progress("counting")
     roles = store.tallies(periods[-1]).roles
-    histories, kept = _histories(store, periods, roles)
+    vocabulary, words = load_vocabulary(
+        store, periods, [state.whole for state in found], [state.judged for state in found],
+        sequences[-1].places,
+    )  # fmt: skip
+    places = tuple(p for p in sequences[-1].places if found[p].judged)
+    places = before(stop_of_all(vocabulary, roles), places)
+    histories, kept = _histories(store, periods, roles, vocabulary)
+    kept[SERIES] = words
     watched, notes = choose_measures(
         question.limits,
         question.measures,
         has_truth=roles.truth is not None,
         has_pairs=bool(roles.counterfactual),
     )
-    streams = _streams(histories, watched, roles, places)
-    by_lens, told, settled = lens_streams(store, periods, watched, roles, places)
+    streams = _streams(histories, watched, roles, places, vocabulary)
+    by_lens, told, settled = _lens_streams(store, periods, watched, roles, places, vocabulary)
     streams, kept = [*streams, *by_lens], {**kept, **told}
     book = LineBook(store.line)
     alarms = store.alarms()
@@ -163,7 +175,7 @@ def look_at(
                 store.keep_series(name, contents)
             store.keep_lines(book.new)
             store.settle(settled)
-            _keep(store, judged, periods, places, alarms, question, looked)
+            _keep(store, judged, periods, places, alarms, question, looked, vocabulary)
     return Look(
         periods=tuple(periods),
         states=tuple(found),
@@ -173,8 +185,29 @@ def look_at(
         histories=histories,
         roles=roles,
         places=places,
+        vocabulary=vocabulary,
         notes=tuple(notes),
     )
+
+
+def before(stop: int | None, places: Sequence[int]) -> tuple[int, ...]:
+    """The places before one from which nothing is judged."""
+    return tuple(p for p in places if stop is None or p < stop)
+
+
+def stop_of_all(vocabulary: Vocabulary, roles: Roles) -> int | None:
+    """The place from which nothing at all is judged: no attribute is left whose words stayed."""
+    asked: list[Attribute | None] = list(roles.attributes)
+    if roles.counterfactual or not asked:
+        asked.append(None)
+    stops = [vocabulary.stop(each) for each in asked]
+    known = [stop for stop in stops if stop is not None]
+    return max(known) if len(known) == len(stops) else None
+
+
+def attribute_of(roles: Roles, name: str | None) -> Attribute | None:
+    """The attribute of a name; None where there is none, as of pairs."""
+    return next((each for each in roles.attributes if each.name == name), None)
 
 
 def _nothing() -> Look:
@@ -196,26 +229,34 @@ def part_sequences(periods: Sequence[StoredPeriod]) -> list[Run]:
 
 
 def _histories(
-    store: Store, periods: Sequence[StoredPeriod], roles: Roles
+    store: Store, periods: Sequence[StoredPeriod], roles: Roles, vocabulary: Vocabulary
 ) -> tuple[dict[str, History], dict[str, dict[int, bytes]]]:
-    """Counts by attribute, and under `pairs` those of counterfactual decisions."""
+    """Counts by attribute, and under `pairs` those of counterfactual decisions.
+
+    Where classes changed, periods from there on are not read: their words would be of others.
+    """
     found: dict[str, History] = {}
     kept: dict[str, dict[int, bytes]] = {}
+    stop = vocabulary.stop(None)
+    classes = {name for own in vocabulary.classes[:stop] for name in own}
+    known = {*classes, *roles.scores, *(("0", "1") if classes <= {"0", "1"} else ())}
+    labels = classes
+    if len(classes) == 2 and roles.positive is None:
+        # Two words alone would need one that counts as positive; with a third they do not.
+        labels = labels if classes == {"0", "1"} else {n for own in vocabulary.classes for n in own}
     for attribute in roles.attributes if roles.rule is not None else ():
         name = f"counts/{attribute.name}"
         held = {k: PeriodCounts.unpacked(content) for k, content in store.series(name).items()}
-        new = [stored for stored in periods if stored.id not in held]
-        labels = class_labels(store.tallies(stored) for stored in new)
-        for cells in held.values():
-            labels.update(c for c in cells.classes if excepted(c) is None)
-        history, kept[name] = load_history(store, periods, held, _reader(attribute, sorted(labels)))
+        history, kept[name] = load_history(
+            store, periods, held, _reader(attribute, sorted(labels)), stop=stop, known=known
+        )
         if history is not None:
             found[attribute.name] = history
     if roles.counterfactual:
         paired = _paired_attribute(roles)
         held = {k: PeriodCounts.unpacked(content) for k, content in store.series("pairs").items()}
         history, kept["pairs"] = load_history(
-            store, periods, held, lambda tallies: read_pairs(tallies, paired)
+            store, periods, held, lambda tallies: read_pairs(tallies, paired), stop=stop
         )
         if history is not None:
             found["pairs"] = history
@@ -237,16 +278,43 @@ def _streams(
     watched: Sequence[Watched],
     roles: Roles,
     places: Sequence[int],
+    vocabulary: Vocabulary,
 ) -> list[Stream]:
     found: list[Stream] = []
     for name, history in histories.items():
+        stop = vocabulary.stop(attribute_of(roles, name))
+        own = before(stop, places)
         if name == "pairs":
             attribute = _paired_attribute(roles)
             named = attribute.name if attribute else None
-            found += pair_streams(history, watched, attribute=named, places=places)
+            streams = pair_streams(history, watched, attribute=named, places=own)
         else:
-            found += rate_streams(history, watched, attribute=name, roles=roles, places=places)
+            streams = rate_streams(history, watched, attribute=name, roles=roles, places=own)
+        found += streams if stop is None else [replace(each, stopped=True) for each in streams]
     return found
+
+
+def _lens_streams(
+    store: Store,
+    periods: Sequence[StoredPeriod],
+    watched: Sequence[Watched],
+    roles: Roles,
+    places: Sequence[int],
+    vocabulary: Vocabulary,
+) -> tuple[list[Stream], dict[str, dict[int, bytes]], dict[str, Any]]:
+    """Streams of what lenses say, by attribute as far as its words stayed what they were."""
+    streams: list[Stream] = []
+    kept: dict[str, dict[int, bytes]] = {}
+    settled: dict[str, Any] = {}
+    stops = {each.name: vocabulary.stop(each) for each in roles.attributes}
+    for stop in sorted(set(stops.values()), key=lambda place: (place is not None, place)):
+        found, new, facts = lens_streams(store, periods, watched, roles, before(stop, places))
+        for name, contents in new.items():
+            kept.setdefault(name, {}).update(contents)
+        settled = facts | settled
+        mine = [each for each in found if stops.get(str(each.key.attribute)) == stop]
+        streams += mine if stop is None else [replace(each, stopped=True) for each in mine]
+    return streams, kept, settled
 
 
 def _tasks(
@@ -314,9 +382,12 @@ def _keep(
     alarms: Sequence[StoredAlarm],
     question: LookQuestion,
     looked: set[int],
+    vocabulary: Vocabulary,
 ) -> None:
     verdict = overall([one.verdict for one in judged]) if judged else NOT_ASSESSED
-    for place in places:
+    stop = min((change.noticed for change in vocabulary.changes), default=None)
+    for place in before(stop, places):
+        # Where words changed, periods are looked at again once they fit.
         if periods[place].id in looked:
             continue
         last = place == places[-1]
@@ -408,96 +479,3 @@ def _alarms(
                 now = replace(now, raised=raised)
         found.append(OpenAlarm(stored=alarm, key=StreamKey.of(alarm.stream), now=now, judged=one))
     return tuple(found)
-
-
-def result_rows(look: Look, settings: Settings) -> Rows:
-    """The result row of every stream at the last look: the average so far and its sequence."""
-    many = len(look.judged)
-    if not many:
-        return Rows.block((0,))
-    keys = [one.stream.key for one in look.judged]
-    names = {end: look.periods[end].period.name for end in {_end(one) for one in look.judged}}
-    n, n_reference = np.array([_cases(one.stream) for one in look.judged]).T
-    bands = np.array([one.stream.band or (np.nan, np.nan) for one in look.judged])
-    value, low, high, family_low, family_high = _last_look(look.judged)
-    shown = partial(_shown, [one.stream.logarithmic for one in look.judged])
-    return Rows.block(
-        (many,), lens=[key.lens for key in keys], measure=[key.measure for key in keys],
-        attribute=[key.attribute for key in keys], group=[key.group for key in keys],
-        reference=[key.reference for key in keys], value=shown(value), low=shown(low),
-        high=shown(high), level=settings.level, family_low=shown(family_low),
-        family_high=shown(family_high), n=n, n_reference=n_reference,
-        period=[names[_end(one)] for one in look.judged],
-        method=[one.method for one in look.judged], rule=rule_name(look.roles),
-        limit_low=shown(bands[:, 0]), limit_high=shown(bands[:, 1]),
-        verdict=[one.verdict for one in look.judged], **{"class": [key.class_ for key in keys]},
-    )  # fmt: skip
-
-
-def _end(one: Judged) -> int:
-    return one.stream.places[-1]
-
-
-def _cases(stream: Stream) -> tuple[float, float]:
-    """Cases of the group and of the reference over all periods; NaN where there is no second."""
-    if stream.whole:
-        return stream.whole[2], stream.whole[3] or np.nan
-    first, second = stream.sizes
-    return float(first.sum()), np.nan if second is None else float(second.sum())
-
-
-def _last_look(judged: Sequence[Judged]) -> list[FloatArray]:
-    """Value, sequence and family's sequence of streams at the last look."""
-    value, error, tau = np.array(
-        [(one.numbers.value[-1], one.numbers.error[-1], one.numbers.tau) for one in judged]
-    ).T
-    found = [value]
-    for alpha in (judged[0].alpha, judged[0].alpha / judged[0].members):
-        half = half_width(error, tau=tau, alpha=alpha)
-        found += [value - half, value + half]
-    return found
-
-
-def _shown(logarithmic: Sequence[bool], values: FloatArray) -> FloatArray:
-    """Values on the scale on which people see them."""
-    return np.where(logarithmic, np.exp(np.where(logarithmic, values, 0.0)), values)
-
-
-def shown_series(look: Look) -> list[dict[str, Any]]:
-    """The streams that are drawn: those with an alarm, and the widest apart of the others."""
-    names = [stored.period.name for stored in look.periods]
-    chosen: Sequence[Judged] = look.judged
-    if len(chosen) > MOST_SERIES:
-        alarmed = {alarm.stored.stream for alarm in look.open_alarms}
-        value, _, _, low, high = _last_look(chosen)
-        apart = np.abs(value) / np.maximum(high - low, 1e-12)
-        open_ = np.array([bool(alarmed) and one.stream.key.text in alarmed for one in chosen])
-        order = np.lexsort((-apart, ~open_))[:MOST_SERIES]
-        chosen = [chosen[i] for i in order]
-    return [series_of(one, names) for one in chosen]
-
-
-def series_of(one: Judged, names: Sequence[str]) -> dict[str, Any]:
-    """A stream's numbers by period, as the page draws them; `names` are of all periods."""
-    first, second = one.stream.sizes
-    n = first if second is None else first + second
-    shown = one.stream.shown
-
-    def plain(values: FloatArray) -> list[float | None]:
-        numbers: list[float | None] = values.tolist()
-        for place in np.flatnonzero(~np.isfinite(values)).tolist():
-            numbers[place] = None
-        return numbers
-
-    key = one.stream.key
-    return {
-        "lens": key.lens, "measure": key.measure, "class": key.class_,
-        "attribute": key.attribute, "group": key.group, "reference": key.reference,
-        "periods": [names[place] for place in one.stream.places],
-        "gap": plain(shown(one.numbers.gaps)), "n": plain(n),
-        "value": plain(shown(one.numbers.value)),
-        "low": plain(shown(one.family_low)), "high": plain(shown(one.family_high)),
-        "ready": one.numbers.ready.tolist(),
-        "limit": [float(shown(end)) for end in one.stream.band] if one.stream.band else None,
-        "verdict": one.verdict, "provisional": one.provisional,
-    }  # fmt: skip

@@ -29,7 +29,7 @@ from evenhand.findings.tallying import lens_needs
 from evenhand.lenses.rows import Rows
 from evenhand.speech import agree, count_words, opening, plural
 from evenhand.watching.causes import explain
-from evenhand.watching.look import Look, LookQuestion, look_at, result_rows, shown_series
+from evenhand.watching.look import Look, LookQuestion, look_at
 from evenhand.watching.numbers import ESTIMATED, NONE, Settings
 from evenhand.watching.periods import (
     Period,
@@ -40,6 +40,7 @@ from evenhand.watching.periods import (
     read_duration,
     read_period,
 )
+from evenhand.watching.plain import result_rows, shown_periods, shown_series
 from evenhand.watching.sentences import (
     alarm_detail,
     alarm_headline,
@@ -59,6 +60,7 @@ from evenhand.watching.store import (
 )
 from evenhand.watching.streams import check_measures
 from evenhand.watching.unknowns import unknowns
+from evenhand.watching.vocabulary import plain_change
 
 SCHEMA = "evenhand.watch/1"
 # Ranks do not merge, so norms are not watched.
@@ -89,7 +91,7 @@ class Watch:
 
     @property
     def is_outside(self) -> bool:
-        """Whether something is outside its limit or an alarm is open: the command exits 1."""
+        """Whether something is outside its limit, an alarm is open or words changed: exit 1."""
         return bool(self.document["exceeds"])
 
     @property
@@ -521,13 +523,17 @@ def _document(
         },
         "charter": asked["charter"],
         "settings": {k: v for k, v in asked.items() if k not in ("charter", "mark", "threshold")},
-        "periods": _periods(look),
+        "periods": shown_periods(look),
         "results": results,
         "alarms": _spoken(store, look, causes, words),
         "causes": causes,
         "movements": movements(causes, words),
         "series": shown_series(look),
         "sequences": len(look.sequences),
+        "word_changes": [
+            plain_change(change, look.roles.attributes, lambda p: look.periods[p].period.name)
+            for change in look.vocabulary.changes
+        ],
         "notes": notes,
         "tag": tag(look),
         "headline": headline(look, results, words),
@@ -564,33 +570,5 @@ def _spoken(
         found.append(
             {"id": alarm.stored.id, **current(alarm, look), **said, "by": alarm.stored.who,
              "why": alarm.stored.why, "at": alarm.stored.at}
-        )  # fmt: skip
-    return found
-
-
-def _periods(look: Look) -> list[dict[str, Any]]:
-    """Every period: when, how many rows, whether it is judged, and whose truth is missing."""
-    of = {place: run.number for run in look.sequences for place in run.places}
-    named = look.roles.truth is not None
-    lacking = {
-        name: (history.groups, history.unlabelled())
-        for name, history in look.histories.items()
-        if named and name != "pairs"
-    }
-    found = []
-    for place, (stored, state) in enumerate(zip(look.periods, look.states)):
-        unlabelled = {
-            name: {
-                group: round(float(share), 6)
-                for group, share in zip(groups, shares[place])
-                if share == share
-            }
-            for name, (groups, shares) in lacking.items()
-        }
-        found.append(
-            {"period": stored.period.name, "start": stored.period.start.isoformat(),
-             "end": stored.period.end.isoformat(), "rows": stored.rows,
-             "fingerprint": stored.fingerprint, "sequence": of[place], "judged": state.judged,
-             "why": state.why, "unlabelled": unlabelled}
         )  # fmt: skip
     return found

@@ -14,12 +14,18 @@ from evenhand.lenses.measures import CATALOGUE
 from evenhand.lenses.rows import Row
 from evenhand.speech import agree, count_words, decimals, listed, opening, plural
 from evenhand.watching.by_lens import LOGARITHMIC
-from evenhand.watching.look import Look, OpenAlarm, alarm_document
+from evenhand.watching.look import Look, OpenAlarm, alarm_document, attribute_of
 from evenhand.watching.periods import Period, read_period
+from evenhand.watching.vocabulary import FEWEST_ROWS, GROUP, UNKNOWN, VANISHED, WordChange
+
+# Beyond this many words that changed alike, they are counted.
+MOST_WORDS = 4
 
 
 def headline(look: Look, rows: Sequence[Row], words: Words) -> str:
-    """What leads: an open alarm of a change, of a limit, what is outside, or that nothing is."""
+    """What leads: words that changed, an open alarm, what is outside, or that nothing is."""
+    if look.vocabulary.changes:
+        return words_changed(look)
     alarms = sorted(look.open_alarms, key=_rank)
     if alarms:
         return alarm_headline(alarms[0], look, words)
@@ -42,6 +48,54 @@ def headline(look: Look, rows: Sequence[Row], words: Words) -> str:
     if all(row["verdict"] == NOT_ASSESSED for row in rows):
         return f"After {looks} no alarm is open; no limits are set, so nothing is judged."
     return f"After {looks} no alarm is open and nothing lies outside its limit."
+
+
+def words_changed(look: Look) -> str:
+    """Which words went and which came, since when, and what is to be done."""
+    every = look.periods[0].period.every
+    changes = look.vocabulary.changes
+    parts = []
+    for since in dict.fromkeys(change.since for change in changes):
+        mine = [change for change in changes if change.since == since]
+        clauses = [_clause(part, every) for part in _alike(mine)]
+        parts.append(f"since {every} {look.periods[since].period.name} {', and '.join(clauses)}")
+    names = [each.name for each in look.roles.attributes]
+    stopped = [n for n in names if look.vocabulary.stop(attribute_of(look.roles, n)) is not None]
+    by = f" by {listed(stopped)}" if stopped and look.stop is None else ""
+    return (
+        f"{opening('; '.join(parts))}. What was agreed{by} cannot be judged from there on until "
+        f"the words fit: mend the table and give these {every}s again with --replace, or begin a "
+        "new store if the words changed for good."
+    )
+
+
+def _alike(changes: Sequence[WordChange]) -> list[list[WordChange]]:
+    """Changes that one clause says: of one role and attribute, and of one kind."""
+    found: dict[tuple[str, str | None, str], list[WordChange]] = {}
+    for change in sorted(changes, key=lambda one: one.kind == UNKNOWN):
+        found.setdefault((change.role, change.attribute, change.kind), []).append(change)
+    return list(found.values())
+
+
+def _clause(changes: Sequence[WordChange], every: str) -> str:
+    """What became of words of one role: "nobody is called 'm' (gender)"."""
+    first, either = changes[0], _either([f"'{change.word}'" for change in changes])
+    whose = f" ({first.attribute})" if first.role == GROUP else ""
+    if first.kind == VANISHED:
+        return f"nobody is called {either}{whose}" if whose else f"no {first.role} is {either}"
+    rows, over = sum(change.rows for change in changes), max(change.over for change in changes)
+    often = rows / over >= FEWEST_ROWS
+    many = f"{plural(rows / over, 'row')} a {every}" if often else plural(rows, "row")
+    have = f"are called {either}{whose}" if whose else f"have the {first.role} {either}"
+    return f"{many} {have}, which no earlier {every} held"
+
+
+def _either(words: Sequence[str]) -> str:
+    """Words one after another, any of which it may be."""
+    shown, more = list(words[:MOST_WORDS]), len(words) - MOST_WORDS
+    if more > 0:
+        return f"{', '.join(shown)} or {plural(more, 'other')}"
+    return " or ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else shown[0]
 
 
 def _rank(alarm: OpenAlarm) -> tuple[int, float, int]:
@@ -251,7 +305,9 @@ def _band(band: tuple[float, float], unit: str) -> str:
 
 
 def tag(look: Look) -> str:
-    """The tag above the headline: an open alarm, or the verdict."""
+    """The tag above the headline: that words changed, an open alarm, or the verdict."""
+    if look.vocabulary.changes:
+        return "The words changed"
     alarms = sorted(look.open_alarms, key=_rank)
     if not alarms:
         return TAGS[look.verdict]

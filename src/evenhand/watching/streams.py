@@ -6,8 +6,8 @@ store of ten years is read as quickly as one of ten weeks.
 
 import json
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from math import isfinite
 from typing import Any
@@ -92,7 +92,8 @@ class Stream:
     carried into the next. `counts` are, for `rates`, hits and cases of the group and of the
     reference; for `pairs`, pairs gained, lost and all; for what a lens says (`normal`,
     `labelers`) values, their errors, n and the reference's n. `whole` is what all periods
-    together say then, and `looks` how many they are.
+    together say then, and `looks` how many they are. One that is `stopped` is not judged after
+    its last period, since the words changed.
     """
 
     key: StreamKey
@@ -103,6 +104,7 @@ class Stream:
     whole: tuple[float, float, float, float] | None = None
     looks: int = 0
     logarithmic: bool = False
+    stopped: bool = False
 
     @property
     def paired(self) -> bool:
@@ -277,19 +279,6 @@ def read_pairs(tallies: Tallies, attribute: Attribute | None) -> PeriodCounts:
     )
 
 
-def class_labels(sets: Iterable[Tallies]) -> set[str]:
-    """Every class that any of these sets names, in the truth or in a decision."""
-    found: set[str] = set()
-    for tallies in sets:
-        for name, tally in tallies.tables.items():
-            if name.startswith("counts/"):
-                for key in ("truth", "decision"):
-                    found.update(tally.labels.get(key, ()))
-        if tallies.roles.positive is not None:
-            found.add(tallies.roles.positive)
-    return found
-
-
 def _with_unknown(tally: Tally) -> Tally:
     """The tally with rows that name no group under a name of their own, the last one."""
     known = [name for name in tally.labels["group"] if name != MISSING]
@@ -313,13 +302,19 @@ class History:
     counts: FloatArray
 
     @classmethod
-    def of(cls, cells: Sequence[PeriodCounts]) -> "History":
-        """The counts of periods side by side; what a period does not name counts nothing there."""
+    def of(
+        cls, cells: Sequence[PeriodCounts], *, known: Collection[str] | None = None
+    ) -> "History":
+        """The counts of periods side by side; what a period does not name counts nothing there.
+
+        Classes that are not `known` are left out: they are of a period that was replaced.
+        """
         groups = ordered({name for each in cells for name in each.groups if name != MISSING})
         if any(MISSING in each.groups for each in cells):
             groups = [*groups, MISSING]
         positive = next((each.positive for each in cells if each.positive is not None), None)
         named = {name for each in cells for name in each.classes if excepted(name) is None}
+        named = named if known is None else named & set(known)
         classes = ordered(named) or ["1"]
         first = cells[0]
         if (
@@ -375,12 +370,23 @@ def load_history(
     periods: Sequence[StoredPeriod],
     held: Mapping[int, PeriodCounts],
     read: Callable[[Tallies], PeriodCounts],
+    *,
+    stop: int | None = None,
+    known: Collection[str] | None = None,
 ) -> tuple[History | None, dict[int, bytes]]:
-    """The counts of all periods, those that are not kept yet read from tally sets; and these."""
-    new = {stored.id: read(store.tallies(stored)) for stored in periods if stored.id not in held}
-    cells = [new[stored.id] if stored.id in new else held[stored.id] for stored in periods]
+    """The counts of all periods, those that are not kept yet read from tally sets; and these.
+
+    Those from the place `stop` on are not read: nothing is there. `known` are all classes.
+    """
+    own = periods[:stop]
+    new = {stored.id: read(store.tallies(stored)) for stored in own if stored.id not in held}
+    cells = [new[stored.id] if stored.id in new else held[stored.id] for stored in own]
     packed = {place: each.packed() for place, each in new.items()}
-    return (History.of(cells) if cells else None), packed
+    if not cells:
+        return None, packed
+    history = History.of(cells, known=known)
+    nothing = np.zeros((len(periods) - len(own), *history.counts.shape[1:]))
+    return replace(history, counts=np.concatenate([history.counts, nothing])), packed
 
 
 def reference_group(history: History, roles: Roles, attribute: str, places: Sequence[int]) -> str:

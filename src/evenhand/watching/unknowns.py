@@ -26,6 +26,8 @@ def unknowns(look: Look, question: LookQuestion) -> list[str]:
         return notes
     every = look.periods[0].period.every
     if not look.places:
+        if look.stop is not None:
+            return notes
         return [f"No {every} is whole and mature yet, so nothing is judged."]
     unfinished = [s for s, state in zip(look.periods, look.states) if not state.judged]
     for why, words in (
@@ -38,6 +40,11 @@ def unknowns(look: Look, question: LookQuestion) -> list[str]:
         if which and unfinished:
             said = words.format(it="it" if len(which) == 1 else "them")
             notes.append(f"{_spoken(which)} {'is' if len(which) == 1 else 'are'} {said}.")
+    if look.stop is not None:
+        which = [p.period for p, state in zip(look.periods[look.stop :], look.states[look.stop :])
+                 if state.judged]  # fmt: skip
+        be = agree(len(which), "is", "are")
+        notes += [f"{_spoken(which)} {be} not judged: the words changed."] if which else []
     if len(look.places) < BURN_IN:
         notes.append(
             f"{plural(len(look.places), every)} of {BURN_IN} are there: until then verdicts are "
@@ -59,7 +66,7 @@ def unknowns(look: Look, question: LookQuestion) -> list[str]:
             f"A gap that wanders by itself or drifts slowly looks like a change, too: then the "
             f"{every} named is not a date."
         )
-    notes += [*_gaps(look), *_comings(look)]
+    notes += [*_gaps(look), *_comings(look), *_newcomers(look)]
     return notes + _undecided(look) + _hidden(look) + _unlabelled(look)
 
 
@@ -100,6 +107,17 @@ def _comings(look: Look) -> list[str]:
     return notes
 
 
+def _newcomers(look: Look) -> list[str]:
+    """Classes that came later and are too rare to stop anything, where nobody named them yet."""
+    said = {name for held in look.histories.values() if len(held.classes) > 2
+            for name in held.classes}  # fmt: skip
+    return [
+        f"Class {class_} is new in {look.periods[place].period.name}, with {plural(rows, 'row')}."
+        for class_, place, rows in look.vocabulary.newcomers
+        if class_ not in said
+    ][:MOST_COMINGS]
+
+
 def _coming(who: str, there: Any, names: Sequence[str]) -> list[str]:
     """When a group came, went or was away."""
     first, last = int(np.argmax(there)), len(there) - 1 - int(np.argmax(there[::-1]))
@@ -135,7 +153,7 @@ def _hidden(look: Look) -> list[str]:
     for name, history in look.histories.items():
         if MISSING not in history.groups or name == "pairs":
             continue
-        used = _all_periods(look, history)
+        used = _all_periods(look, name, history)
         rows = used.counts[0, :, 0].sum(axis=(-1, -2))
         share = rows[used.groups.index(MISSING)] / rows.sum()
         if not share > 0:
@@ -154,9 +172,9 @@ def _hidden(look: Look) -> list[str]:
     return notes
 
 
-def _all_periods(look: Look, history: History) -> History:
+def _all_periods(look: Look, attribute: str, history: History) -> History:
     """The counts of the periods that are judged, as if they were one."""
-    whole = history.counts[list(look.places)].sum(axis=0, keepdims=True)
+    whole = history.counts[list(look.own_places(attribute))].sum(axis=0, keepdims=True)
     return replace(history, counts=whole)
 
 
@@ -168,7 +186,7 @@ def _unlabelled(look: Look) -> list[str]:
     for name, history in look.histories.items():
         if name == "pairs":
             continue
-        used = _all_periods(look, history)
+        used = _all_periods(look, name, history)
         table = used.counts[0, :, 0]
         rows = table.sum(axis=(-1, -2))
         shares = {

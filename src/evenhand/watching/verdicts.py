@@ -160,6 +160,8 @@ def _verdict(
     value = numbers.value[-1]
     if value - half > high or value + half < low:
         return OUTSIDE, method, False
+    if stream.stopped:
+        return CANNOT_TELL, f"{method}; not judged since the words changed", False
     inside = value - half >= low and value + half <= high
     return (WITHIN if inside else CANNOT_TELL), method, False
 
