@@ -7,7 +7,7 @@ from evenhand.findings.sentences.words import Words
 from evenhand.watching.sentences import headline
 from evenhand.watching.vocabulary import Vocabulary
 
-NO_ALARM: Any = SimpleNamespace(open_alarms=[], vocabulary=Vocabulary())
+NO_ALARM: Any = SimpleNamespace(open_alarms=[], still_outside=[], vocabulary=Vocabulary())
 
 
 def outside(group: str, value: float, half: float, *, measure: str = "selection_rate_gap",

@@ -28,7 +28,7 @@ def alarms_command(
     evenhand alarms removals/
     evenhand alarms removals/ --acknowledge 1 --by policy --why "the threshold was meant to rise"
 
-    Exits 1 while an alarm is open.
+    Exits 1 while an alarm is open, or was answered and its gap is still outside its limit.
     """
     from evenhand.watching.alarms import alarms
 
@@ -38,4 +38,4 @@ def alarms_command(
         write_output(json_path, text + "\n")
     if json_path != "-":
         say(str(found))
-    return int(bool(found.open))
+    return int(bool(found.open or found.still_outside))

@@ -58,7 +58,8 @@ def watch_command(store: str, data: tuple[str, ...], **flags: Any) -> int:
     evenhand watch removals/ --out watch.html
 
     What is not given is as at the last run. Without DATA the store is reported. Exits 1 where
-    something is outside its limit, an alarm is open, or a class or group is no longer called so.
+    something is outside its limit, whoever answered for it, an alarm is open, or a class or group
+    is no longer called so.
     """
     from evenhand.report.watch import watch_text
     from evenhand.watching.run import watch

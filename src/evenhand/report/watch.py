@@ -29,6 +29,7 @@ from evenhand.report.watch_charts import (
     waterfall,
 )
 from evenhand.speech import as_cell, opening, plural, printable
+from evenhand.watching.look import ANSWERED
 from evenhand.watching.sentences import owner_words
 
 MARKS = {"outside": ("bad", "✕"), "cannot tell": ("untold", "?"), "within": ("good", "✓"),
@@ -110,9 +111,16 @@ def _title(document: Document) -> str:
 
 
 def _open(document: Document) -> list[Mapping[str, Any]]:
-    """Open alarms, the one that the headline speaks of first."""
-    alarms = [alarm for alarm in document["alarms"] if alarm["by"] is None]
+    """Open alarms and those still outside, the one that the headline speaks of first."""
+    alarms = [alarm for alarm in document["alarms"] if alarm["state"] != ANSWERED]
+    alarms.sort(key=lambda alarm: alarm["by"] is not None)
     return sorted(alarms, key=lambda alarm: alarm["headline"] != document["headline"])
+
+
+def _name(alarm: Mapping[str, Any]) -> str:
+    """An alarm by its number, and that it was answered where it is still outside."""
+    still = f", {alarm['state']}" if alarm["answer"] else ""
+    return f"Alarm {alarm['id']} ({alarm['detector']}{still})"
 
 
 def as_watch_text(document: Document) -> str:
@@ -123,12 +131,12 @@ def as_watch_text(document: Document) -> str:
     if first is not None:
         lines += [
             f"  {first['detail']}",
-            f"  {first['next']} {owner_words(document['charter'])}",
+            f"  {first['answer'] or first['next']} {owner_words(document['charter'])}",
         ]
     for alarm in alarms[:MOST_ALARMS]:
         same = first is not None and _key(alarm) == _key(first)
         said = _once(alarm, first) if same else alarm["headline"]
-        lines.append(f"· Alarm {alarm['id']} ({alarm['detector']}): {said}")
+        lines.append(f"· {_name(alarm)}: {said}")
     if len(alarms) > MOST_ALARMS:
         lines.append(f"· {len(alarms) - MOST_ALARMS} more alarms are open: evenhand alarms STORE")
     words = words_of(document)
@@ -155,8 +163,9 @@ def as_watch_markdown(document: Document) -> str:
     lines = [f"### Evenhand: {_plain(document['tag'])}", "", f"**{_plain(document['headline'])}**"]
     for alarm in _open(document):
         same = alarm["headline"] == document["headline"]
-        said = alarm["detail"] if same else f"{alarm['headline']} {alarm['detail']}"
-        lines.append(f"- ✗ Alarm {alarm['id']} ({alarm['detector']}): {_plain(said)}")
+        said = alarm["detail"] if same else _whole(alarm)
+        said = f"{said} {alarm['answer']}" if same and alarm["answer"] else said
+        lines.append(f"- ✗ {_name(alarm)}: {_plain(said)}")
     words = words_of(document)
     lines += ["", "| | so far |", "|---|---|"]
     for row in document["results"]:
@@ -173,7 +182,7 @@ def _plain(text: str) -> str:
 
 
 def as_watch_junit(document: Document) -> str:
-    """JUnit XML: words that changed, what is outside and every open alarm are failures."""
+    """JUnit XML: words that changed, what is outside and every such alarm are failures."""
     words = words_of(document)
     suite = ElementTree.Element("testsuite", {"name": "evenhand"})
     if document["word_changes"]:
@@ -190,7 +199,7 @@ def as_watch_junit(document: Document) -> str:
         elif row["verdict"] == "cannot tell":
             ElementTree.SubElement(case, "skipped", {"message": told})
     for alarm in _open(document):
-        told = _clean(f"{alarm['headline']} {alarm['detail']}")
+        told = _clean(_whole(alarm))
         case = _case(suite, f"alarm.{alarm['detector']}", alarm)
         ElementTree.SubElement(case, "failure", {"message": told}).text = told
     counts = {"tests": "testcase", "failures": "failure", "skipped": "skipped"}
@@ -214,15 +223,20 @@ def _clean(text: str) -> str:
 
 
 def as_watch_annotations(document: Document) -> str:
-    """Workflow commands: every open alarm is an error, the headline a notice."""
+    """Workflow commands: every alarm that is open or still outside is an error."""
     lines = [f"::notice title=Evenhand::{_message(document['headline'])}"]
     if document["word_changes"]:
         tag, said = (_message(document[name]) for name in ("tag", "headline"))
         lines = [f"::error title=Evenhand%3A {tag}::{said}"]
     for alarm in _open(document)[:10]:
-        said = _message(f"{alarm['headline']} {alarm['detail']}")
+        said = _message(_whole(alarm))
         lines.append(f"::error title=Evenhand%3A alarm {alarm['id']}::{said}")
     return "\n".join(lines)
+
+
+def _whole(alarm: Mapping[str, Any]) -> str:
+    """An alarm with its numbers, and who answered it where it is still outside."""
+    return " ".join(filter(None, (alarm["headline"], alarm["detail"], alarm["answer"])))
 
 
 def _message(text: str) -> str:
@@ -249,16 +263,19 @@ def as_watch_fragment(document: Document) -> str:
 def _page(document: Document) -> dict[str, Any]:
     first, lead = _leading(document), _lead(document)
     alarmed = bool(_open(document) or document["word_changes"])
+    step = (first["next"] or "").partition("evenhand alarms") if first else ("", "", "")
     css, mark = MARKS["outside"] if alarmed else MARKS[document["verdict"]]
     others = [one for one in document["series"] if one is not lead]
     words = words_of(document)
     sentence = {_key(row): _said(row, words, document) for row in document["results"]}
+    below = [sentence[_key(lead)]] if lead else []
+    if first:
+        below = [text for text in (first["detail"], first["answer"]) if text]
     return {
         "title": _title(document), "summary": document["summary"], "bad": alarmed,
         "tag_class": css, "mark": mark, "tag": document["tag"], "headline": document["headline"],
-        "below": [first["detail"]] if first else [sentence[_key(lead)]] if lead else [],
-        "next": first["next"].partition("evenhand alarms")[0] if first else None,
-        "command": "".join(first["next"].partition("evenhand alarms")[1:]) if first else None,
+        "below": below,
+        "next": step[0], "command": "".join(step[1:]),
         "whose": owner_words(document["charter"]) if first else "",
         "chart": _chart(lead, document, WIDE) if lead else "",
         "phone": _chart(lead, document, PHONE) if lead else "",
@@ -339,6 +356,7 @@ def _series_csv(series: Sequence[Mapping[str, Any]]) -> str:
 def _alarm_item(alarm: Mapping[str, Any], first: Mapping[str, Any] | None) -> dict[str, str]:
     """An alarm in the list; what the headline says already is not said again."""
     answered = f"Answered by {alarm['by']}: {alarm['why']}" if alarm["by"] else "Open."
+    answered = alarm["answer"] or answered
     return {
         "title": f"Alarm {alarm['id']}, {alarm['detector']}, raised {alarm['raised']}.",
         "text": _once(alarm, first),
@@ -348,7 +366,7 @@ def _alarm_item(alarm: Mapping[str, Any], first: Mapping[str, Any] | None) -> di
 
 def _once(alarm: Mapping[str, Any], first: Mapping[str, Any] | None) -> str:
     """What an alarm says, in short where the alarm that leads is of the same gap."""
-    if first is None or _key(alarm) != _key(first) or alarm["by"] is not None:
+    if first is None or _key(alarm) != _key(first) or alarm["state"] == ANSWERED:
         return f"{alarm['headline']} {alarm['detail']}"
     if alarm["id"] == first["id"]:
         return "It leads this page."

@@ -15,6 +15,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 from evenhand.errors import UsageError
 from evenhand.models.endpoint import bounded
 from evenhand.speech import agree, listed, plural, printable, without_secrets
+from evenhand.watching.look import ANSWERED, OPEN, STILL_OUTSIDE
 from evenhand.watching.periods import Period
 from evenhand.watching.run import check_store, spoken_alarms
 from evenhand.watching.sentences import owner_words
@@ -46,6 +47,12 @@ class Alarms:
         """Those that nobody has answered."""
         return [alarm for alarm in self.held if alarm.open]
 
+    @property
+    def still_outside(self) -> list[StoredAlarm]:
+        """Those that were answered and whose gaps are still outside their limits."""
+        both = zip(self.held, self.said)
+        return [alarm for alarm, said in both if said["state"] == STILL_OUTSIDE]
+
     def plain(self) -> list[dict[str, Any]]:
         """Every alarm as plain values."""
         return [alarm_message(alarm, said) for alarm, said in zip(self.held, self.said)]
@@ -56,11 +63,18 @@ class Alarms:
         count = len(self.open)
         which = f"{plural(count, 'alarm')} of {len(self.held)} {agree(count, 'is', 'are')} open"
         lines = [f"{which if count else 'No alarm is open'} in {self.store}."]
-        for alarm, said in sorted(zip(self.held, self.said), key=lambda pair: not pair[0].open):
+        outside = len(self.still_outside)
+        if outside:
+            was, be = agree(outside, "was", "were"), agree(outside, "is", "are")
+            lines[0] += f" {plural(outside, 'alarm')} that {was} answered {be} still outside."
+        order = [OPEN, STILL_OUTSIDE, ANSWERED]
+        pairs = zip(self.held, self.said)
+        for alarm, said in sorted(pairs, key=lambda pair: order.index(pair[1]["state"])):
             raised = Period(every=self.every, number=alarm.raised).dated
             what = f"Alarm {alarm.id}, raised in {raised}"
             if not alarm.open:
                 what += f" and answered by {alarm.who} (“{alarm.why}”)"
+                what += ", still outside" if said["state"] == STILL_OUTSIDE else ""
             lines += ["", f"{what}: {said['headline']}"]
             if alarm.open:
                 lines += [
@@ -80,7 +94,8 @@ def alarms(
 ) -> Alarms:
     """The alarms of a store; one may be answered, and an address told of those it does not know.
 
-    An answer lets the detectors of that comparison begin again at the onset, with fresh α.
+    An answer lets the detectors of that comparison begin again at the onset, with fresh α. It
+    changes no number: a gap that is still outside its limit stays so.
 
     Args:
         store: The folder of the store.
@@ -119,7 +134,7 @@ def alarm_message(alarm: StoredAlarm, said: Mapping[str, Any]) -> dict[str, Any]
     words = {name: said.get(name) for name in ("headline", "detail", "next")}
     return {
         "schema": "evenhand.alarm/1", "id": alarm.id, **alarm.document, **words, "at": alarm.at,
-        "open": alarm.open, "by": alarm.who, "why": alarm.why,
+        "open": alarm.open, "by": alarm.who, "why": alarm.why, "state": said.get("state"),
     }  # fmt: skip
 
 

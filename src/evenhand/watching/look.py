@@ -38,11 +38,14 @@ from evenhand.watching.verdicts import (
     Judged,
     LineBook,
     latest_alarm,
+    still_outside,
 )
 from evenhand.watching.vocabulary import SERIES, Vocabulary, load_vocabulary
 
 # Beyond this many streams only the most telling are drawn; results have all of them.
 MOST_SERIES = 60
+# Where an alarm stands.
+OPEN, ANSWERED, STILL_OUTSIDE = "open", "answered", "answered, still outside"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,12 +59,23 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenAlarm:
-    """An alarm of the store, as it looks now where nobody answered it yet."""
+    """An alarm of the store, as it looks now where nobody answered it or it is still outside.
+
+    `outside` says that it was answered, and that its gap is outside its limit nevertheless.
+    """
 
     stored: StoredAlarm
     key: StreamKey
     now: Alarm | None
     judged: Judged | None
+    outside: bool = False
+
+    @property
+    def state(self) -> str:
+        """Where it stands: open, answered, or answered and still outside its limit."""
+        if self.stored.open:
+            return OPEN
+        return STILL_OUTSIDE if self.outside else ANSWERED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +95,10 @@ class Look:
 
     @property
     def verdict(self) -> str:
-        """One verdict for all that is judged; nothing is called kept where words changed."""
+        """One verdict for all that is judged: an answer keeps nothing, nor do other words."""
         found = overall([one.verdict for one in self.judged]) if self.judged else NOT_ASSESSED
+        if self.still_outside:
+            return OUTSIDE
         return CANNOT_TELL if self.vocabulary.changes and found == WITHIN else found
 
     @property
@@ -97,7 +113,12 @@ class Look:
     @property
     def open_alarms(self) -> list[OpenAlarm]:
         """The alarms that nobody has answered, the oldest first."""
-        return [alarm for alarm in self.alarms if alarm.stored.open]
+        return [alarm for alarm in self.alarms if alarm.state == OPEN]
+
+    @property
+    def still_outside(self) -> list[OpenAlarm]:
+        """The alarms that were answered and whose gaps are still outside their limits."""
+        return [alarm for alarm in self.alarms if alarm.state == STILL_OUTSIDE]
 
     @property
     def exceeds(self) -> bool:
@@ -465,17 +486,37 @@ def _alarms(
     found = []
     for alarm in stored:
         one = by_key.get(alarm.stream)
-        now = None
-        watched = one is not None and (alarm.detector != LIMIT or one.stream.band)
+        now, outside = None, False
         # An alarm of a sequence that was closed stays as it was raised.
-        if one is not None and watched and alarm.open and alarm.start >= first:
-            numbers = [periods[place].period.number for place in one.stream.places]
-            start = next((i for i, number in enumerate(numbers) if number >= alarm.start), None)
-            if start is not None and len(numbers) - start > BURN_IN:
-                now = latest_alarm(
-                    alarm.detector, one.stream, one.numbers, start=start, settings=settings
-                )
-                raised = next((i for i, n in enumerate(numbers) if n >= alarm.raised), now.raised)
-                now = replace(now, raised=raised)
-        found.append(OpenAlarm(stored=alarm, key=StreamKey.of(alarm.stream), now=now, judged=one))
+        if one is not None and alarm.start >= first:
+            now, outside = _as_it_looks(alarm, one, periods, settings)
+        found.append(
+            OpenAlarm(
+                stored=alarm, key=StreamKey.of(alarm.stream), now=now, judged=one, outside=outside
+            )
+        )
     return tuple(found)
+
+
+def _as_it_looks(
+    alarm: StoredAlarm, one: Judged, periods: Sequence[StoredPeriod], settings: Settings
+) -> tuple[Alarm | None, bool]:
+    """An alarm as it looks now, and whether it was answered and is still outside its limit.
+
+    One that was answered and is not outside stays as it was raised.
+    """
+    numbers = [periods[place].period.number for place in one.stream.places]
+
+    def column(number: int) -> int | None:
+        return next((i for i, each in enumerate(numbers) if each >= number), None)
+
+    start, onset, raised = (column(n) for n in (alarm.start, alarm.onset, alarm.raised))
+    if start is None or onset is None or len(numbers) - start <= BURN_IN:
+        return None, False
+    if alarm.detector == LIMIT and one.stream.band is None:
+        return None, False
+    outside = not alarm.open and still_outside(one, start=start, onset=onset, settings=settings)
+    if not alarm.open and not outside:
+        return None, False
+    now = latest_alarm(alarm.detector, one.stream, one.numbers, start=start, settings=settings)
+    return replace(now, raised=now.raised if raised is None else raised), outside

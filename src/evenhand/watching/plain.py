@@ -74,7 +74,7 @@ def shown_series(look: Look) -> list[dict[str, Any]]:
     names = [stored.period.name for stored in look.periods]
     chosen: Sequence[Judged] = look.judged
     if len(chosen) > MOST_SERIES:
-        alarmed = {alarm.stored.stream for alarm in look.open_alarms}
+        alarmed = {alarm.stored.stream for alarm in (*look.open_alarms, *look.still_outside)}
         value, _, _, low, high = _last_look(chosen)
         apart = np.abs(value) / np.maximum(high - low, 1e-12)
         open_ = np.array([bool(alarmed) and one.stream.key.text in alarmed for one in chosen])

@@ -44,6 +44,7 @@ from evenhand.watching.plain import result_rows, shown_periods, shown_series
 from evenhand.watching.sentences import (
     alarm_detail,
     alarm_headline,
+    answer_words,
     current,
     headline,
     movements,
@@ -566,9 +567,11 @@ def _spoken(
             "headline": alarm_headline(alarm, look, words),
             "detail": alarm_detail(alarm, look, mine, words),
             "next": what_to_do(alarm, look, str(store.path)) if alarm.stored.open else None,
+            "answer": answer_words(alarm),
         }
         found.append(
             {"id": alarm.stored.id, **current(alarm, look), **said, "by": alarm.stored.who,
-             "why": alarm.stored.why, "at": alarm.stored.at}
+             "why": alarm.stored.why, "at": alarm.stored.at,
+             "answered_at": alarm.stored.answered, "state": alarm.state}
         )  # fmt: skip
     return found

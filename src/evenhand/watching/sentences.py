@@ -1,6 +1,7 @@
 """What a look says: the alarm that leads, why it moved, what to do and what cannot be told."""
 
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import Any
 
 from evenhand.findings.finding import LAYER
@@ -14,7 +15,7 @@ from evenhand.lenses.measures import CATALOGUE
 from evenhand.lenses.rows import Row
 from evenhand.speech import agree, count_words, decimals, listed, opening, plural
 from evenhand.watching.by_lens import LOGARITHMIC
-from evenhand.watching.look import Look, OpenAlarm, alarm_document, attribute_of
+from evenhand.watching.look import STILL_OUTSIDE, Look, OpenAlarm, alarm_document, attribute_of
 from evenhand.watching.periods import Period, read_period
 from evenhand.watching.vocabulary import FEWEST_ROWS, GROUP, UNKNOWN, VANISHED, WordChange
 
@@ -26,7 +27,7 @@ def headline(look: Look, rows: Sequence[Row], words: Words) -> str:
     """What leads: words that changed, an open alarm, what is outside, or that nothing is."""
     if look.vocabulary.changes:
         return words_changed(look)
-    alarms = sorted(look.open_alarms, key=_rank)
+    alarms = _alarms_that_lead(look)
     if alarms:
         return alarm_headline(alarms[0], look, words)
     outside = [row for row in rows if row["verdict"] == OUTSIDE]
@@ -96,6 +97,11 @@ def _either(words: Sequence[str]) -> str:
     if more > 0:
         return f"{', '.join(shown)} or {plural(more, 'other')}"
     return " or ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else shown[0]
+
+
+def _alarms_that_lead(look: Look) -> list[OpenAlarm]:
+    """Open alarms before those that were answered and are still outside; the one to lead first."""
+    return [*sorted(look.open_alarms, key=_rank), *sorted(look.still_outside, key=_rank)]
 
 
 def _rank(alarm: OpenAlarm) -> tuple[int, float, int]:
@@ -219,6 +225,18 @@ def what_to_do(alarm: OpenAlarm, look: Look, store: str) -> str:
     )
 
 
+def answer_words(alarm: OpenAlarm) -> str | None:
+    """Who answered an alarm whose gap is still outside its limit, when and why."""
+    stored = alarm.stored
+    if not alarm.outside or stored.answered is None:
+        return None
+    day = date.fromisoformat(stored.answered[:10])
+    return (
+        f"Answered by {stored.who} on {day.day} {day:%B} {day.year} (“{stored.why}”), still "
+        "outside: this stays until the gap is back inside its limit."
+    )
+
+
 def owner_words(charter: Mapping[str, Any] | None) -> str:
     """Whose an open alarm is: the charter's owner, or else who is to be asked."""
     layers = (charter or {}).get("layers") or {}
@@ -308,10 +326,12 @@ def tag(look: Look) -> str:
     """The tag above the headline: that words changed, an open alarm, or the verdict."""
     if look.vocabulary.changes:
         return "The words changed"
-    alarms = sorted(look.open_alarms, key=_rank)
+    alarms = _alarms_that_lead(look)
     if not alarms:
         return TAGS[look.verdict]
     first = alarms[0].stored
+    if not first.open:
+        return f"Alarm {first.id}, {STILL_OUTSIDE}"
     raised = Period(every=look.periods[0].period.every, number=first.raised)
     return f"Alarm {first.id}, open since {raised.spoken}"
 
@@ -327,6 +347,8 @@ def summary(look: Look) -> str:
         if count
         else ("no alarm open")
     )
+    if look.still_outside:
+        alarms += f", {count_words(len(look.still_outside))} answered and still outside"
     end = last.end
     return opening(
         f"{plural(len(look.periods), every)} to {end.day} {end:%B} {end.year} · {alarms}"

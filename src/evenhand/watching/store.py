@@ -105,6 +105,7 @@ class StoredAlarm:
     at: str
     who: str | None = None
     why: str | None = None
+    answered: str | None = None
 
     @property
     def open(self) -> bool:
@@ -438,14 +439,14 @@ class Store:
     def alarms(self) -> list[StoredAlarm]:
         """Every alarm, the oldest first."""
         rows = self._connection.execute(
-            "SELECT a.id, a.stream, a.detector, a.start, a.raised, a.onset, a.document, a.at, "
-            "k.who, k.why FROM alarms a LEFT JOIN acknowledgements k ON k.alarm = a.id "
-            "ORDER BY a.id"
+            "SELECT a.*, k.who, k.why, k.at FROM alarms a "
+            "LEFT JOIN acknowledgements k ON k.alarm = a.id ORDER BY a.id"
         ).fetchall()
         return [
             StoredAlarm(
                 id=row[0], stream=row[1], detector=row[2], start=row[3], raised=row[4],
                 onset=row[5], document=json.loads(row[6]), at=row[7], who=row[8], why=row[9],
+                answered=row[10],
             )
             for row in rows
         ]  # fmt: skip

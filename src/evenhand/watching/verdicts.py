@@ -337,6 +337,39 @@ def latest_alarm(
     return describe_alarm(detector, onsets, gaps, spread, last, start, settings)
 
 
+def still_outside(judged: Judged, *, start: int, onset: int, settings: Settings) -> bool:
+    """Whether a gap is known to be outside its limit and no later data show it back inside.
+
+    It is known where the detector of limits, that looks from the column `start` on, found it, or
+    where the average since `onset` lay outside at any look. It is back inside where the average
+    since some later column lies inside, with an interval that holds over all looks.
+    """
+    stream, numbers = judged.stream, judged.numbers
+    if stream.band is None:
+        return False
+    low, high = stream.band
+    weight, alpha = 1 / numbers.spread[onset:] ** 2, judged.alpha / judged.members
+    parts = weight * numbers.gaps[onset:]
+
+    def averages(order: slice, share: float) -> tuple[FloatArray, FloatArray]:
+        total = np.cumsum(weight[order])
+        half = half_width(total**-0.5, tau=numbers.tau, alpha=share)
+        value = np.cumsum(parts[order]) / total
+        return value - half, value + half
+
+    # From each column to the last one.
+    ends = averages(slice(None, None, -1), alpha / weight.size)
+    if bool(((ends[0] >= low) & (ends[1] <= high)).any()):
+        return False
+    # From the onset to each look.
+    ends = averages(slice(None), alpha)
+    if bool(((ends[0] > high) | (ends[1] < low)).any()):
+        return True
+    looks, book = (start, start), LineBook()
+    found = _first_alarm(LIMIT, stream, numbers, judged.members, settings, looks, book)
+    return found is not None
+
+
 def spent(looks: ArrayLike, alpha: float, horizon: int | None) -> FloatArray:
     """The share of false alarms that may have happened by each look, counted from 1."""
     t = np.asarray(looks, np.float64)
