@@ -26,6 +26,7 @@ from evenhand.findings.limits import (
     overall,
     single_labelers,
     small_row,
+    withheld,
 )
 from evenhand.findings.order import Key, evidence, foremost, leading, opposed
 from evenhand.findings.sentences.costs import stated_costs, undefined_rows
@@ -219,7 +220,7 @@ def _headlines(rows: Rows, positive: str | None, bound: set[str]) -> NDArray[np.
         if name in there and name not in bound and look_up(name).variant_of not in bound:
             headline |= is_judged_as(rows, name)
     headline &= ~_spoken_for(rows)
-    headline &= judged_rows(rows, positive) & ~single_labelers(rows)
+    headline &= judged_rows(rows, positive) & ~single_labelers(rows) & ~withheld(rows)
     # Nobody asked for each stratum: many of them would show a gap by chance alone.
     strata = rows["stratum"]
     headline &= (strata == None) | (strata == SUMMARY)  # noqa: E711

@@ -23,6 +23,7 @@ from evenhand.lenses.rows import (
 from evenhand.lenses.scope import HIDDEN_UNDER, UNTOLD_UNDER
 
 WITHIN, OUTSIDE, CANNOT_TELL, NOT_ASSESSED = "within", "outside", "cannot tell", "not assessed"
+NORMS = "norms"
 
 # Why a row has no number where people see it: it rests on too few cases.
 HIDDEN = f"fewer than {HIDDEN_UNDER} cases: hidden"
@@ -127,12 +128,29 @@ def judged_rows(rows: Rows, positive: str | None) -> NDArray[np.bool_]:
     # The group that others are held against is not compared with itself.
     own = (rows["group"] == rows["reference"]) & _is_named(rows["group"])
     judged &= ~np.asarray(own, dtype=bool)
+    judged &= ~_pooled(rows)
     # A labeler beside all others is shown, not judged: limits speak of groups.
     judged &= ~(single_labelers(rows) & (rows["reference"] == REST))
     if positive is not None:
         mirrored = (rows["lens"] == "statistical") | (rows["lens"] == "counterfactual")
         judged &= ~(mirrored & _is_named(rows["class"]) & (rows["class"] != positive))
     return np.asarray(judged)
+
+
+def _pooled(rows: Rows) -> NDArray[np.bool_]:
+    """Rows on a norm among the people of several classes at once, and of no class alone.
+
+    Classes that differ in how typical their people look, and in their scores, make a correlation
+    over all of them that holds within none. Of two classes, all but one are the other one.
+    """
+    of_norms = np.asarray(rows["lens"] == NORMS, dtype=bool)
+    shares = of_norms & np.asarray(rows["measure"] == "group_share", dtype=bool)
+    classes = set(rows["class"][shares])
+    if len(classes) <= 2:
+        return np.zeros(len(rows), dtype=bool)
+    pooled = of_norms.copy()
+    pooled[of_norms] = [n is not None and n not in classes for n in rows["class"][of_norms]]
+    return pooled
 
 
 def single_labelers(rows: Rows) -> NDArray[np.bool_]:
@@ -187,6 +205,20 @@ def shares_told(details: Mapping[str, Any], rows: Rows) -> dict[str, Any]:
         if not kept:
             del found[lens][KNOWN_SHARES]
     return found
+
+
+def withheld(rows: Rows) -> NDArray[np.bool_]:
+    """Rows of which nothing is claimed, where nobody set a limit either.
+
+    On norms these are the rows against which no limit can be held: their intervals are of
+    something else than the norm of a group within a class.
+    """
+    return np.asarray(rows["lens"] == NORMS, dtype=bool) & _unjudged(rows)
+
+
+def withheld_row(row: Mapping[str, Any]) -> bool:
+    """Whether nothing is claimed of one plain row."""
+    return row["lens"] == NORMS and row.get("unjudged") is not None
 
 
 def small(rows: Rows, *, under: int) -> NDArray[np.bool_]:

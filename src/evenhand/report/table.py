@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from evenhand.decisions.labels import REST, SUMMARY
-from evenhand.findings.limits import hide_row
+from evenhand.findings.limits import hide_row, withheld_row
 from evenhand.findings.sentences.rows import value_text
 from evenhand.findings.sentences.words import Words, group_names, interval, words
 from evenhand.lenses.measures import leading_measures, look_up
@@ -24,7 +24,8 @@ def chosen_rows(record: Mapping[str, Any], *, most: int = 20) -> tuple[list[Row]
 
     Where limits are set, the rows that have one: outside, then cannot tell, then within.
     Otherwise the headline measures of each lens against the reference, of the positive class
-    where there are two; where there are many measures, as many rows of each.
+    where there are two, and none of which nothing is claimed; where there are many measures, as
+    many rows of each.
     """
     # Sorted by size, single labelers would be a ranking of people: they stay in the record.
     results = Results.of(record["results"])
@@ -44,6 +45,7 @@ def chosen_rows(record: Mapping[str, Any], *, most: int = 20) -> tuple[list[Row]
             hide_row(row)
             for row in rows
             if row["stratum"] in (None, SUMMARY)
+            and not withheld_row(row)
             and (row["reference"] != REST or _family(row) not in direct)
             and (positive is None or row["class"] in (positive, None))
         ]

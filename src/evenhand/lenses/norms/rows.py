@@ -52,6 +52,8 @@ from evenhand.stats.trend import (
 
 # Resamples of the classes, for the interval beside the one by formula.
 DRAWS = 2_000
+# Within each of several classes score and norm may be unrelated, and over all of them go together.
+POOLED = "the rows of all other classes are pooled"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +207,8 @@ def correlation_rows(scope: Scope, cells: NormCells, *, end: str) -> Rows:
     """r of every cell with every norm.
 
     Cells of a class's own rows share no row, so Šidák's value is exact for them; those of the
-    rest overlap, where it is on the safe side. The two are families of their own.
+    rest overlap, where it is on the safe side. The two are families of their own. Where the rest
+    are several classes, no limit is held against it.
     """
     names = tuple(cells.r)
     r = np.stack([cells.r[name] for name in names])
@@ -237,7 +240,15 @@ def correlation_rows(scope: Scope, cells: NormCells, *, end: str) -> Rows:
         method=np.stack([_methods(cells, each.n) for each in found]),
         undefined=np.stack([cells.reason(name) for name in names]),
         no_interval=choose(np.isfinite(r) & np.isnan(low) & (n > 3), ONE_CLUSTER),
+        unjudged=_pooled(scope, cells),
     )
+
+
+def _pooled(scope: Scope, cells: NormCells) -> Column | None:
+    """Why no limit is held against the rows of all other classes; None of a class's own rows."""
+    if len(scope.classes) <= 2 or set(cells.classes) <= set(scope.classes):
+        return None
+    return choose([name not in scope.classes for name in cells.classes], POOLED)
 
 
 def _intervals(cells: NormCells, norm: str, z: FloatArray | float) -> SampledInterval:
