@@ -13,11 +13,20 @@ from typing import Any
 from evenhand.errors import UsageError
 from evenhand.text.his_or_him import HerModel, shipped_model
 from evenhand.text.lexicon import Agreement, Lexicon, LexiconWord, PronounForms, Protected
-from evenhand.text.tokens import case_forms, copy_case, vowel_sound, word_pattern
+from evenhand.text.tokens import (
+    alike,
+    case_forms,
+    copy_case,
+    copy_form,
+    vowel_sound,
+    word_pattern,
+    words_of,
+)
 from evenhand.text.wordclasses import word_class
 
 Tagger = Callable[[str], Iterable[Any]]
 Rewritten = tuple[str, str | None, bool, int, tuple[str, ...]]
+_Tables = dict[tuple[str, str], dict[str, str | PronounForms]]
 _NEXT = re.compile(r"(\s+)(\w+?n['’]t\b|\w+)")
 _CONTRACTED = re.compile(r"(['’])(s|re|ve)\b(?:\s+(\w+))?")
 _PREVIOUS = re.compile(r"(\w+?n['’]t|\w+)(\s+)$")
@@ -44,23 +53,44 @@ _DOES = {"tagger": "tags no parts of speech", "ner": "finds no names"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compiled:
-    """What `swap` needs of a lexicon; made once and kept with it."""
+    """What `swap` needs of a lexicon; made once and kept with it.
+
+    Words are looked up in the form in which they are found. Of entries of one word all forms are
+    listed; those of several words have too many, and are listed when they are met: `several` are
+    these entries by what their forms have in common.
+    """
 
     lexicon: Lexicon
     find: re.Pattern[str]
     value_of: dict[str, str | None]
     tables: dict[tuple[str, str], dict[str, str | PronounForms]]
     guards: dict[str, list[Protected]]
-    watched: frozenset[str]
+    watched: set[str]
     hints: tuple[str, ...]
+    several: dict[str, LexiconWord]
 
     def rewrite(
-        self, text: str, *, to: str, source: str | None, tagger: Tagger | None
+        self,
+        text: str,
+        *,
+        to: str,
+        source: str | None,
+        tagger: Tagger | None,
+        seen: set[str] | None = None,
     ) -> Rewritten:
-        """The text under `to`, its own value, whether it is mixed, words replaced, unresolved."""
+        """The text under `to`, its own value, whether it is mixed, words replaced, unresolved.
+
+        Words of the lexicon are added to those `seen`, in the form in which they stand there.
+        """
         pieces = self.find.split(text)
         if len(pieces) == 1:
             return text, source, False, 0, ()
+        if seen is not None:
+            seen.update(pieces[1::2])
+        if self.several:
+            for word in pieces[1::2]:
+                if word not in self.value_of:
+                    self._add_form(word)
         hits: Iterable[int] = range(1, len(pieces), 2)
         if not self.watched.isdisjoint(pieces) or self._hinted(text):
             hits = self._unguarded(text, pieces)
@@ -75,6 +105,36 @@ class Compiled:
             return text, source, mixed, 0, ()
         replaced, unresolved = self._replace(text, pieces, hits, source, to, tagger)
         return "".join(pieces), source, mixed, replaced, tuple(unresolved)
+
+    def _add_form(self, word: str) -> None:
+        """List a form of an entry of several words: as the entry, each word in its own case."""
+        entry = self.several[alike(word)]
+        plain = word.lower().replace("’", "'")
+        # Two entries may differ in their joiners alone.
+        entry = self.lexicon.entries.get(plain, entry)
+        _list_form(word, entry, self.value_of, self.tables, case=self.lexicon.case)
+        guards = self.guards.get(entry.word)
+        if guards is not None:
+            self.guards[word] = guards
+        if entry.word in self.watched:
+            self.watched.add(word)
+
+    def unseen(self, seen: set[str]) -> list[str]:
+        """The entries that stand in no form among the words that were seen.
+
+        Examples:
+            >>> from evenhand.text.lexicon import load_lexicon
+            >>> ready, seen = compiled(load_lexicon("gender_pronouns")), set()
+            >>> _ = ready.rewrite("He ran.", to="female", source=None, tagger=None, seen=seen)
+            >>> ready.unseen(seen)[:4]
+            ['she', 'herself', 'himself', 'ms']
+        """
+        met = {alike(word) for word in seen} & self.several.keys()
+        return [
+            entry.word
+            for entry in self.lexicon.entries.values()
+            if seen.isdisjoint(_forms(entry)) and alike(entry.word) not in met
+        ]
 
     def _hinted(self, text: str) -> bool:
         # A loop, since any() over a generator costs more than all the searches.
@@ -217,32 +277,57 @@ def agree_verb(pieces: list[str], hit: int, *, plural: bool, rules: Agreement) -
 
 def _compile(lexicon: Lexicon) -> Compiled:
     value_of: dict[str, str | None] = {}
-    tables: dict[tuple[str, str], dict[str, str | PronounForms]] = {
+    tables: _Tables = {
         (source, to): {} for source, to in product(lexicon.values, repeat=2) if source != to
     }
+    several: dict[str, LexiconWord] = {}
     for entry in lexicon.entries.values():
+        if entry.only is None and len(words_of(entry.word)) > 1:
+            several.setdefault(alike(entry.word), entry)
         for form in _forms(entry):
-            value_of[form] = entry.value
-            for (source, to), table in tables.items():
-                # A mixed text exchanges the two values: words of `to` become words of `source`.
-                into = source if entry.value == to else to
-                if entry.value in (source, to, None) and into in entry.to:
-                    table[form] = _in_case(form, entry.to[into], lexicon.case)
+            _list_form(form, entry, value_of, tables, case=lexicon.case, as_one=True)
     guards: dict[str, list[Protected]] = {}
     for each in lexicon.protected:
         for word in each.words:
             guards.setdefault(word, []).append(each)
     return Compiled(
         lexicon=lexicon,
-        find=word_pattern(value_of),
+        find=word_pattern(
+            (form for form in value_of if alike(form) not in several),
+            several=[entry.word for entry in several.values()],
+        ),
         value_of=value_of,
         tables=tables,
         guards=guards,
-        watched=frozenset(
-            word for each in lexicon.protected if not each.needs for word in each.words
-        ),
+        watched={word for each in lexicon.protected if not each.needs for word in each.words},
         hints=tuple(dict.fromkeys(hint for each in lexicon.protected for hint in each.needs)),
+        several=several,
     )
+
+
+def _list_form(
+    form: str,
+    entry: LexiconWord,
+    value_of: dict[str, str | None],
+    tables: _Tables,
+    *,
+    case: str,
+    as_one: bool = False,
+) -> None:
+    """Note of which value a form of an entry is, and what replaces it under each other value.
+
+    With `as_one` the case is that of the whole, as of one word, and else of word by word.
+    """
+    value_of[form] = entry.value
+    for (source, to), table in tables.items():
+        # A mixed text exchanges the two values: words of `to` become words of `source`.
+        into = source if entry.value == to else to
+        if entry.value in (source, to, None) and into in entry.to:
+            new = entry.to[into]
+            if as_one or not isinstance(new, str):
+                table[form] = _in_case(form, new, case)
+            else:
+                table[form] = copy_form(form, entry.word, new, case=case == "copy")
 
 
 def _forms(entry: LexiconWord) -> list[str]:

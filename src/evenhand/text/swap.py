@@ -98,8 +98,11 @@ def swap_texts(
     lexicon: Lexicon | str = "gender_pronouns",
     sources: Sequence[str | None] | None = None,
     tagger: Tagger | None = None,
+    seen: set[str] | None = None,
 ) -> SwappedTexts:
     """Many texts under the value `to`; null texts stay null and are counted.
+
+    Words of the lexicon that stand in the texts are added to those `seen`.
 
     Examples:
         >>> done = swap_texts(["He ran.", None, "It rained."], to="female")
@@ -132,7 +135,9 @@ def swap_texts(
             out.append(None)
             values.append(source)
             continue
-        new, value, both, count, left = rewrite(text, to=to, source=source, tagger=tagger)
+        new, value, both, count, left = rewrite(
+            text, to=to, source=source, tagger=tagger, seen=seen
+        )
         out.append(new)
         values.append(value)
         if both:

@@ -19,7 +19,7 @@ from evenhand.errors import DataError, MissingExtra, UsageError
 from evenhand.speech import agree, listed, plural
 from evenhand.stats.estimate import Estimate, critical
 from evenhand.stats.rates import rate
-from evenhand.text.compiled import Tagger, load_tagger
+from evenhand.text.compiled import Tagger, compiled, load_tagger
 from evenhand.text.lexicon import Lexicon, add_names, load_lexicon
 from evenhand.text.mask import mask_texts, scrub_texts
 from evenhand.text.swap import SwappedTexts, swap_texts
@@ -42,7 +42,10 @@ _WIDTH = 43
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwapReport:
-    """What was swapped, and how far the swap can be trusted."""
+    """What was swapped, and how far the swap can be trusted.
+
+    `never_found` are the entries of the lexicon, as it writes them, that stand in no text.
+    """
 
     source: str
     out: str
@@ -57,6 +60,7 @@ class SwapReport:
     other_values: Mapping[str, int] = field(default_factory=dict)
     changes: Mapping[str, Estimate] = field(default_factory=dict)
     tagger: str | None = None
+    never_found: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The same as plain values, with the first thousand unresolved rows."""
@@ -91,6 +95,9 @@ class SwapReport:
             told.append(
                 f"Unresolved words: {open_words}; rows {first}{', …' * (len(rows) > _FEW)}."
             )
+        if self.never_found:
+            names = listed([repr(name) for name in self.never_found], most=_FEW)
+            told.append(f"Entries never found: {names}.")
         if self.other_values:
             n = sum(self.other_values.values())
             names = ", ".join(repr(name) for name in list(self.other_values)[:_FEW])
@@ -222,6 +229,7 @@ def swap_table(
         other_values=sources.others,
         changes=work.changed_besides(level=level),
         tagger=tagger if tagger is None or isinstance(tagger, str) else type(tagger).__name__,
+        never_found=tuple(compiled(words).unseen(work.seen)),
     )
 
 
@@ -329,6 +337,7 @@ class _Work:
         self.tallied = {value: _Tallied() for value in names}
         self.sample = _Sample(SAMPLE, seed=seed)
         self.listed: list[dict[str, Any]] = []
+        self.seen: set[str] = set()
         self.present = self.missing = 0
         self.masked = self.leaks = self.scrubbed = self.emptied = 0
 
@@ -339,9 +348,13 @@ class _Work:
         if self.changes.title is not None:
             texts = self._mask(batch, texts)
             columns[self.text] = texts
-        swapped = []
+        swapped: list[SwappedTexts] = []
         for value, name in self.names.items():
-            done = swap_texts(texts, to=value, lexicon=self.words, sources=own, tagger=self.tagger)
+            # What stands in a text is the same under every value: one look is enough.
+            seen = None if swapped else self.seen
+            done = swap_texts(
+                texts, to=value, lexicon=self.words, sources=own, tagger=self.tagger, seen=seen
+            )
             swapped.append(done)
             columns[f"{self.text}@{name}"] = done.texts
             counts = self.tallied[value]

@@ -38,6 +38,7 @@ TITLE_FORMS: dict[str, tuple[str, ...]] = {
 _VOWEL = re.compile(
     r"(?!eu|uni(?!n)|us[eu]|one\b|once|ur[aeiou])[aeiou]|heir|hour|hono?u?r|honest", re.I
 )
+_JOINER = re.compile(r"([ -])")
 _Node = dict[str, Any]
 _EVERY_CASE_UP_TO = 4  # letters: short words are listed in every mix of cases (sHe), 16 at most
 
@@ -90,31 +91,99 @@ def vowel_sound(word: str) -> bool:
     return _VOWEL.match(word) is not None
 
 
-def word_pattern(words: Iterable[str]) -> re.Pattern[str]:
+def words_of(entry: str) -> list[str]:
+    """An entry's words and what joins them, a space or a hyphen, in turn.
+
+    Examples:
+        >>> words_of("great-grandmother"), words_of("mother")
+        (['great', '-', 'grandmother'], ['mother'])
+    """
+    return _JOINER.split(entry)
+
+
+def alike(text: str) -> str:
+    """What several words have in common however they are joined and whatever their case.
+
+    Examples:
+        >>> alike("African-American") == alike("african american")
+        True
+    """
+    return text.lower().replace("’", "'").replace("-", " ")
+
+
+def copy_form(model: str, entry: str, new: str, *, case: bool = True) -> str:
+    """New words in the form of a text's words, which are those of an entry.
+
+    Each takes the case of the word in its place, further ones that of the last. Where the text
+    joins two words otherwise than the entry does, the new ones are joined as the text's are.
+
+    Examples:
+        >>> copy_form("African American", "african american", "european american")
+        'European American'
+        >>> copy_form("AFRICAN-american", "african american", "european american")
+        'EUROPEAN-american'
+        >>> copy_form("Sunday School", "sunday school", "madrasa of the town")
+        'Madrasa Of The Town'
+    """
+    models, own, parts = words_of(model), words_of(entry), words_of(new)
+    for i in range(0, len(parts), 2):
+        if case:
+            word = models[min(i, len(models) - 1)]
+            parts[i] = parts[i].upper() if model.isupper() else copy_case(word, parts[i])
+        if i + 1 < min(len(parts), len(models)) and models[i + 1] != own[i + 1]:
+            parts[i + 1] = models[i + 1]
+    return "".join(parts)
+
+
+def word_pattern(words: Iterable[str], *, several: Iterable[str] = ()) -> re.Pattern[str]:
     """One expression that finds any of the words, the longest first, at word boundaries.
 
     Common beginnings are shared: hundreds of alternatives tried one after another would
-    cost several times the scan.
+    cost several times the scan. Entries of `several` words are found whatever the case of each,
+    joined by a hyphen or a space.
 
     Examples:
         >>> word_pattern(["he", "her", "hers", "him"]).findall("Her hers, the him, he.")
         ['hers', 'him', 'he']
+        >>> word_pattern(["sunday"], several=["sunday school"]).findall("A Sunday-School sunday.")
+        ['Sunday-School', 'sunday']
     """
     root: _Node = {}
     for word in words:
-        node = root
-        for letter in word:
-            node = node.setdefault(letter, {})
-        node[""] = {}
+        _grow(root, word)
+    for entry in several:
+        first, *others = words_of(entry)
+        rest = [_letters(letter) for letter in "".join(others)]
+        # Most places are left at the first letters, which sets of letters would delay.
+        for form in dict.fromkeys((first, first[:1].upper() + first[1:], first.upper())):
+            if form.lower() == first:
+                _grow(root, [*("'’" if letter == "'" else letter for letter in form), *rest])
     return re.compile(rf"\b({_branches(root)})\b" if root else r"(?!)()")
+
+
+def _grow(root: _Node, places: Iterable[str]) -> None:
+    """Add a word to the tree: of each place the letter, or the letters, that may stand there."""
+    node = root
+    for place in places:
+        node = node.setdefault(place, {})
+    node[""] = {}
+
+
+def _letters(letter: str) -> str:
+    """The letters that may stand for one: of either case, either joiner, either apostrophe."""
+    for same in (" -", "'’"):
+        if letter in same:
+            return same
+    upper = letter.upper()
+    return letter + upper if upper != letter and upper.lower() == letter else letter
 
 
 def _branches(node: _Node) -> str:
     """The tree as an expression; letters with the same continuation share one branch."""
     same: dict[str, list[str]] = {}
-    for letter, below in node.items():
-        if letter:
-            same.setdefault(_branches(below), []).append(re.escape(letter))
+    for place, below in node.items():
+        if place:
+            same.setdefault(_branches(below), []).extend(map(re.escape, place))
     parts = [
         (letters[0] if len(letters) == 1 else f"[{''.join(letters)}]") + below
         for below, letters in same.items()
