@@ -26,10 +26,13 @@ def table(n: int = 900, *, seed: int = 0) -> pl.DataFrame:
     pull = rng.normal(size=30)
     norm = rng.standard_normal(n)
     score = (truth - 2.5) * (1 + pull[site]) * norm + 2 * rng.standard_normal(n)
+    female = rng.random(n) < 0.3 + 0.08 * truth
+    # Within a group the norm goes with the score; women's are higher, so that it is theirs.
+    norm += np.where(female, 0.5, -0.5)
     return pl.DataFrame(
         {
             "title": [f"c{k}" for k in truth],
-            "gender": np.where(rng.random(n) < 0.3 + 0.08 * truth, "f", "m"),
+            "gender": np.where(female, "f", "m"),
             "score:truth": np.round(score, 1),
             "norm@f": norm,
             "norm@m": -norm,
@@ -284,8 +287,9 @@ def test_spark_ranks_rows_where_they_lie(roles: Any, spark: Any, monkeypatch: An
     assert max(by_cell) <= 2 * CLASSES * 3
     assert not [each for each in handed if {"key:cluster", "cluster"} & {*each.column_names}]
     sums = [each.num_rows for each in handed if "place" in each.column_names]
-    # Of every part by (stratum, group, class): few sums; of moves also products over classes.
-    assert len(sums) == (3 if "cluster" in roles else 0)
+    # Of every part by (stratum, group, class): few sums; of moves also products over classes; and
+    # for each of two norms what tells how well it knows its group.
+    assert len(sums) == (3 + 2 if "cluster" in roles else 0)
     assert max(sums, default=0) <= 2 * 2 * (2 * CLASSES**2 + 2 * CLASSES + 1)
 
 

@@ -18,6 +18,7 @@ from evenhand.findings.finding import (
 )
 from evenhand.findings.limits import (
     CANNOT_TELL,
+    NORMS,
     NOT_ASSESSED,
     OUTSIDE,
     is_judged_as,
@@ -39,6 +40,7 @@ from evenhand.findings.sentences.rows import (
     wanted_behind,
     wanted_rows,
 )
+from evenhand.findings.sentences.texts import unknown_of
 from evenhand.findings.sentences.words import Said, Words
 from evenhand.findings.settle import UNREVIEWED, settle
 from evenhand.lenses.measures import leading_measures, look_up, nearest_value, surely_apart
@@ -99,7 +101,7 @@ def find(
     found += _withheld(families, found, rows)
     ordered = sorted(_weights_first(_said_once(found)), key=lambda pair: pair[0])
     claims = [one for _, one in ordered]
-    findings = [*claims, *_nothing_proven(families, claims)]
+    findings = [*claims, *_nothing_proven(families, claims), *_nothing_known(families, details)]
     needed = sorted({i for one in findings if one.rows for i in (*one.rows, *one.numbers)})
     held = dict(zip(needed, rows.take(np.array(needed, dtype=np.int64))))
     plain = [one.plain() for one in findings]
@@ -393,6 +395,25 @@ def _nothing_proven(families: list[Family], claims: list[Finding]) -> Iterator[F
             numbers=tuple(place for family in alike for place in _with_interval(family)),
             certainty=Certainty(kind=NONE_PROVEN, level=alike[0].rows[0]["level"]),
         )
+
+
+def _nothing_known(families: list[Family], details: Mapping[str, Any] | None) -> Iterator[Finding]:
+    """Where norms are not known and nothing else is said of norms, a finding that says so."""
+    unknown = unknown_of(details)
+    if not unknown or any(family.lens == NORMS for family in families):
+        return
+    attribute = unknown[0]["attribute"]
+    yield Finding(
+        lens=NORMS,
+        layer=LAYER,
+        verdict=NOT_ASSESSED,
+        sentence="",
+        measure="",
+        attribute=attribute,
+        rows=(),
+        claim=Claim(attribute=attribute, measure=None, direction=NONE),
+        certainty=Certainty(kind=NONE_PROVEN, level=None),
+    )
 
 
 def _is_shown(family: Family) -> bool:

@@ -298,6 +298,14 @@ _NORMS = table(
     {},
     {
         "trends": list_of(_TREND),
+        "unknown": maybe(
+            list_of(
+                table(
+                    {"attribute": text, "norm": text, "irrelevant": flag, "why": text},
+                    dict.fromkeys(("value", "low", "high"), _NUMBER),
+                )
+            )
+        ),
         "words_toward": _TEXT,
         "words": maybe(
             list_of(

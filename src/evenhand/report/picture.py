@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evenhand.findings.limits import withheld_row
 from evenhand.findings.sentences.agreed import limit_words, two
 from evenhand.findings.sentences.rates import compared_rates
 from evenhand.findings.sentences.words import words
@@ -45,7 +46,9 @@ def picture(view: View, finding: Mapping[str, Any] | None, lead: Row | None) -> 
 
     Where no finding rests on a row, because nothing is proven, it shows every group's rate.
     """
-    drawn = None if finding is None or lead is None else _of_finding(view, finding, lead)
+    drawn = None
+    if finding is not None and lead is not None and not withheld_row(lead):
+        drawn = _of_finding(view, finding, lead)
     if drawn is not None:
         return drawn
     for attribute in view.attributes(LENS):

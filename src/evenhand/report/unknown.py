@@ -10,10 +10,11 @@ from functools import cached_property
 from typing import Any
 
 from evenhand.decisions.labels import REST
-from evenhand.findings.limits import HIDDEN, hide_row, is_unreviewed
+from evenhand.findings.limits import HIDDEN, NORMS, hide_row, is_unreviewed, withheld_row
 from evenhand.findings.sentences.agreed import ends, gap_range, limit_words, two, unproven
 from evenhand.findings.sentences.finding import further, settle_sentence
 from evenhand.findings.sentences.rows import row_sentence
+from evenhand.findings.sentences.texts import say_unknown_norms, unknown_of
 from evenhand.findings.sentences.words import Words, words
 from evenhand.findings.settle import UNREVIEWED, settle
 from evenhand.lenses.measures import look_up
@@ -69,11 +70,14 @@ class _Unknown:
 
     def __call__(self, findings: Sequence[Plain]) -> Iterator[str]:
         told: set[int] = set()
+        yield from self._norms(findings)
         for finding in findings:
             if not is_open(finding):
                 continue
             # What no limit asks leaves other comparisons of the same rate to be told.
             told.update(finding["rows"] if finding["verdict"] == "cannot tell" else ())
+            if self._withheld(finding):
+                continue
             if finding.get("next"):
                 name, then = finding.get("short"), str(finding["next"])
                 yield f"{opening(name)}: {then[:1].lower()}{then[1:]}" if name else then
@@ -84,13 +88,25 @@ class _Unknown:
             yield from self._unlimited(findings)
         yield from self._missing()
 
+    def _norms(self, findings: Sequence[Plain]) -> Iterator[str]:
+        """Which norms are not known, and why, where no finding says so."""
+        said = any(
+            one["lens"] == NORMS and not one["rows"] and not one.get("numbers") for one in findings
+        )
+        for one in unknown_of(self.record.get("details")) if not said else ():
+            yield say_unknown_norms([one], self.words).line
+
+    def _withheld(self, finding: Plain) -> bool:
+        """Whether a finding is open because a norm is not known: that is said of the norm."""
+        return any(map(withheld_row, self.results.pick(list(finding.get("numbers") or ())[:1])))
+
     def _beside(self, finding: Plain) -> Iterator[str]:
         """The other open comparisons of a finding that only its widest one spoke for."""
         rows = self.results.pick(finding["rows"])
         open_ = [
             self._shown(row)
             for row in rows
-            if row["verdict"] == "cannot tell" and row["labeler"] is None
+            if row["verdict"] == "cannot tell" and row["labeler"] is None and not withheld_row(row)
         ]
         if len(open_) > MOST_OPEN:
             yield self._many(open_, len(rows))
@@ -106,6 +122,8 @@ class _Unknown:
         said = set(map(self._family, self.results.pick(told)))
         families: dict[tuple[str, str | None, str], list[Row]] = {}
         for row in self.results.pick(places):
+            if withheld_row(row):
+                continue
             families.setdefault(self._family(row), []).append(self._shown(row))
         for (lens, attribute, measure), rows in families.items():
             other = lens, attribute, "cost_ratio"

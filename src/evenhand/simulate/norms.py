@@ -1,7 +1,8 @@
 """Scores that reward a norm to a known degree: every r_c in closed form.
 
-A latent norm a ~ N(0, 1) enters the log-odds of a row's own class as κ_c·a + noise, with κ_c =
-k(p_c - ½) + τξ_c: the larger the group's share of a class, the more its norm is rewarded.
+A latent a ~ N(0, 1) enters the log-odds of a row's own class as κ_c·a + noise, with κ_c =
+k(p_c - ½) + τξ_c: the larger the group's share of a class, the more its norm is rewarded. The norm
+is a itself, moved up for women and down for men, which changes no correlation within a group.
 """
 
 from collections.abc import Mapping
@@ -46,13 +47,15 @@ def simulate_norms(
     shares: Mapping[str, float] | None = None,
     strength: float = 1.0,
     scatter: float = 0.0,
+    apart: float = 1.0,
     seed: int = 0,
 ) -> SimulatedNorms:
     """Scored rows of every class, women and men by the class's share, with a planted norm bias.
 
     `rows` is the number in each class; `shares` the share of women by class (default the 28
     occupations of the public corpus). `strength` k and `scatter` τ make κ_c; with τ = 0 and k > 0
-    the norm bias ρ is exactly 1, with both 0 every r_c is 0 and ρ has no value.
+    the norm bias ρ is exactly 1, with both 0 every r_c is 0 and ρ has no value. Women's norms lie
+    `apart` standard deviations above men's: with 0 they tell nothing of who is a woman.
 
     Examples:
         >>> made = simulate_norms(50, shares={"nurse": 0.9, "surgeon": 0.15}, strength=2.0)
@@ -75,13 +78,14 @@ def simulate_norms(
     norm = rng.standard_normal(place.size)
     logit = kappa[place] * norm + rng.standard_normal(place.size)
     titles = np.array(list(chosen))
+    typical = norm + np.where(female, apart / 2, -apart / 2)
     frame = pl.DataFrame(
         {
             "title": titles[place],
             "gender": np.where(female, "female", "male"),
             "score:truth": expit(logit),
-            "norm@female": expit(norm),
-            "norm@male": expit(-norm),
+            "norm@female": expit(typical),
+            "norm@male": expit(-typical),
         }
     )
     planted = pl.DataFrame(

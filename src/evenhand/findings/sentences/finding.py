@@ -6,7 +6,7 @@ from math import ceil
 from typing import Any, Protocol
 
 from evenhand.decisions.labels import SUMMARY
-from evenhand.findings.limits import OUTSIDE, is_unreviewed
+from evenhand.findings.limits import NORMS, OUTSIDE, is_unreviewed
 from evenhand.findings.order import opposed
 from evenhand.findings.sentences.agreed import plain_value
 from evenhand.findings.sentences.costs import (
@@ -31,7 +31,12 @@ from evenhand.findings.sentences.rates import place
 from evenhand.findings.sentences.redecide import comparison
 from evenhand.findings.sentences.rows import say_row
 from evenhand.findings.sentences.steps import next_step, source_of
-from evenhand.findings.sentences.texts import SWAPPED, swapped_words
+from evenhand.findings.sentences.texts import (
+    SWAPPED,
+    say_unknown_norms,
+    swapped_words,
+    unknown_of,
+)
 from evenhand.findings.sentences.unreviewed import known_words
 from evenhand.findings.sentences.words import Said, Words
 from evenhand.lenses.measures import distance
@@ -135,7 +140,10 @@ def say(
     if claim is None:
         return Said.plainly(finding["sentence"])
     if not finding["rows"]:
-        return _say_none(finding)
+        unknown = unknown_of(details) if finding["lens"] == NORMS else []
+        # A finding that compared nothing says why nothing was.
+        compared = finding["numbers"] or not unknown
+        return _say_none(finding) if compared else say_unknown_norms(unknown, words)
     family = [rows[i] for i in finding["rows"]]
     stated = [rows[i] for i in finding["numbers"]]
     said = _statement(finding, family, stated, words)

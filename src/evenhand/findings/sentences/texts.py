@@ -1,7 +1,8 @@
 """What texts show, in words: decisions that change with the group's words, and norms."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from evenhand.findings.sentences.agreed import (
     ending,
@@ -15,8 +16,9 @@ from evenhand.findings.sentences.agreed import (
 from evenhand.findings.sentences.rates import place
 from evenhand.findings.sentences.words import Said, Words, possessive
 from evenhand.lenses.measures import look_up
+from evenhand.lenses.norms import NO_GROUP, NOT_IN_SET, TOO_FEW
 from evenhand.lenses.rows import Row
-from evenhand.speech import decimals, opening, percent, points
+from evenhand.speech import decimals, listed, opening, percent, points
 
 _GENDERED = ("gender", "sex")
 # Said once: that the words of a group change answers.
@@ -185,14 +187,17 @@ def say_norm(row: Row, words: Words) -> Said | None:
         )
         told = f"by {two(abs(value))}{span_words(pair)}{over}{ending(row)}"
         line = opening(f"{place(row, words)}{claim} {told}")
-        return replace(_said(row, words, claim, told), line=line)
+        return _unsure(row, words, claim) or replace(_said(row, words, claim, told), line=line)
     elif base in ("norm_correlation_mean", "norm_correlation_mean_corrected"):
         claim = f"scores of {group} follow how much their {texts} read like {like}{without}"
         noise = ", sampling error removed" if base != "norm_correlation_mean" else ""
         told = f"a typical rank correlation of {two(abs(value))}{over}{noise}{fits}{ending(row)}"
-        return _said(row, words, claim, told)
+        return _unsure(row, words, claim) or _said(row, words, claim, told)
     else:
         return None
+    unsure = _unsure(row, words, claim)
+    if unsure is not None:
+        return unsure
     numbers = f"rank correlation {two(value)}{over}{fits}"
     if open_(row) and pair is not None:
         told = f"rank correlations from {two(pair[0])} to {two(pair[1])}{over} fit"
@@ -203,6 +208,74 @@ def say_norm(row: Row, words: Words) -> Said | None:
         headline=opening(f"{place(row, words)}{claim}"),
         detail=opening(f"{numbers}{ending(row)}"),
         line=line,
+    )
+
+
+def _unsure(row: Row, words: Words, claim: str) -> Said | None:
+    """A claim that nobody can make: of a norm that is not known no number says anything."""
+    if row.get("unjudged") is None:
+        return None
+    unsure = opening(f"{place(row, words)}the data cannot tell whether {claim}")
+    return Said(headline=unsure, line=f"{unsure}.")
+
+
+def unknown_of(details: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
+    """The norms of a record that are not known, in order."""
+    return list(((details or {}).get("norms") or {}).get("unknown") or ())
+
+
+def say_unknown_norms(unknown: Iterable[Mapping[str, Any]], words: Words) -> Said:
+    """That norms are not known, and why, from what `details.norms.unknown` has of them.
+
+    Examples:
+        >>> norm = {"attribute": "gender", "norm": "female", "irrelevant": False, "why": "guessed"}
+        >>> norm |= {"value": 0.512, "low": 0.48, "high": 0.543}
+        >>> words = Words(class_=("occupation", "occupations"))
+        >>> print(say_unknown_norms([norm], words).line)
+        Cannot tell: the norm of women is not known. Its score tells women from others no better \
+than chance (right in 51% of pairs within an occupation, 48% to 54%).
+        >>> print(say_unknown_norms([norm | {"why": "too few"}], words).line)
+        Cannot tell: the norm of women is not known. No occupation has two women and two others, \
+so that nothing says whether its score tells them apart.
+    """
+    told = [(_norm_name(one, words), _why_unknown(one, words)) for one in unknown]
+    names = [name for name, _ in told]
+    verb = "is" if len(names) == 1 else "are"
+    return Said(
+        headline=f"{opening(listed(names))} {verb} not known",
+        detail=" ".join(dict.fromkeys(why for _, why in told)),
+        line=" ".join(f"Cannot tell: {name} is not known. {why}" for name, why in told),
+        short=listed(names),
+    )
+
+
+def _norm_name(one: Mapping[str, Any], words: Words) -> str:
+    name = f"the norm of {many(words, one['attribute'], one['norm'])}"
+    return (
+        f"{name} in words that say nothing of the {words.classes[0]}" if one["irrelevant"] else name
+    )
+
+
+def _why_unknown(one: Mapping[str, Any], words: Words) -> str:
+    """Why a norm is not known, as a sentence."""
+    who, class_ = many(words, one["attribute"], one["norm"]), words.classes[0]
+    if one["why"] == NOT_IN_SET:
+        return "This tally set does not say how well it tells them from others: tally again."
+    if one["why"] == NO_GROUP:
+        return (
+            f"No group is called '{one['norm']}', so that nothing says whether its score tells "
+            "them from others."
+        )
+    if one["why"] == TOO_FEW or one.get("value") is None:
+        return (
+            f"No {class_} has two {who} and two others, so that nothing says whether its score "
+            "tells them apart."
+        )
+    article = "an" if class_[:1] in "aeiou" else "a"
+    value, low, high = (percent(one[end], places=0) for end in ("value", "low", "high"))
+    return (
+        f"Its score tells {who} from others no better than chance (right in {value} of pairs "
+        f"within {article} {class_}, {low} to {high})."
     )
 
 

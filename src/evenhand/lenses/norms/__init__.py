@@ -3,6 +3,9 @@
 from evenhand.decisions.roles import OWN_SCORE
 from evenhand.decisions.table import Decisions
 
+# Why a norm is not known, as `details.norms.unknown` has it.
+GUESSED, TOO_FEW, NO_GROUP, NOT_IN_SET = "guessed", "too few", "no group", "not in the set"
+
 
 def lacks(decisions: Decisions) -> str | None:
     """What the table would need for this lens, or None where it has it."""

@@ -13,6 +13,7 @@ from evenhand.decisions.labels import ordered
 from evenhand.decisions.roles import OWN_SCORE, Attribute, Roles
 from evenhand.decisions.table import Decisions
 from evenhand.decisions.tallies.collect import Need
+from evenhand.decisions.tallies.norm_areas import AREAS, area_table, norm_areas
 from evenhand.decisions.tallies.norms import LACKS_SCORE, norm_counts
 from evenhand.decisions.tallies.sampled_norms import (
     SampledCounts,
@@ -26,6 +27,7 @@ from evenhand.decisions.tallies.sets import table_name
 from evenhand.decisions.tally import Tally
 from evenhand.errors import DataError, UsageError, nearest
 from evenhand.lenses.norms import lacks as lacks
+from evenhand.lenses.norms.known import unknown_norms, withhold
 from evenhand.lenses.norms.rows import (
     NormCells,
     cells_of,
@@ -58,12 +60,16 @@ def needs(roles: Roles) -> list[Need]:
 
 
 def norm_tables(attribute: Attribute, decisions: Decisions) -> dict[str, Tally]:
-    """Counts, shares of a sample, and every table of ranks, by their names in a tally set."""
+    """Counts, shares of a sample, areas and every table of ranks, by their names in a tally set."""
     roles = decisions.roles
     columns = [*roles.norm.values(), *roles.norm_irrelevant.values()]
     counted = norm_counts(decisions, attribute, norms=columns)
     decisions.check_classes(counted.tally)
     found = {table_name("norm_counts", attribute.name): counted.tally}
+    asked = [*roles.norm.items(), *roles.norm_irrelevant.items()]
+    areas = norm_areas(decisions, attribute, counts=counted.tally, norms=asked)
+    if areas:
+        found[table_name(AREAS, attribute.name)] = area_table(areas)
     if is_sampled(decisions):
         held = held_counts(sampled_counts(decisions, attribute))
         found[table_name("sampled_counts", attribute.name)] = held
@@ -84,27 +90,29 @@ def norm_tables(attribute: Attribute, decisions: Decisions) -> dict[str, Tally]:
 def measure(decisions: Decisions, options: Options) -> LensResult:
     """Shares, correlations with every norm, and their trend over classes, by attribute.
 
+    Nothing is claimed of a norm that does not tell its group from others of the same class.
     The setting `not_class=False` leaves out the correlations among rows of another truth, which
     need one pass over the table for every class; `bootstrap=False` the bootstrap of the trends.
     """
     roles = decisions.roles
     elsewhere, bootstrap = _flag(options, "not_class"), _flag(options, "bootstrap")
-    parts: list[Rows] = []
+    # Rows by the end of their measures' names: by all words, or by those that say nothing.
+    parts: list[tuple[str, Rows]] = []
     notes: list[str] = []
     trends: list[dict[str, Any]] = []
-    tallies: list[Tally] = []
+    tallies: dict[Attribute, Tally] = {}
     excluded: dict[str, int] = {}
     for attribute in roles.attributes:
         columns = [*roles.norm.values(), *roles.norm_irrelevant.values()]
         counted = norm_counts(decisions, attribute, norms=columns)
         counts = counted.tally
-        tallies.append(counts)
+        tallies[attribute] = counts
         excluded |= left_out(counts, attribute, decisions)
         scope = attribute_scope(counts, attribute, roles, options)
         decisions.check_classes(counts)
         table = share_counts(scope, counts, decisions, attribute)
         positive = positive_class(decisions, counts)
-        parts.append(share_rows(scope, table))
+        parts.append(("", share_rows(scope, table)))
         notes += notes_on(scope, decisions, positive)
         for end, norms in (("", roles.norm), ("_irrelevant", roles.norm_irrelevant)):
             if not norms:
@@ -119,21 +127,27 @@ def measure(decisions: Decisions, options: Options) -> LensResult:
                 elsewhere=elsewhere and not end,
                 counted=counted,
             ):
-                parts.append(correlation_rows(scope, cells, end=end))
+                parts.append((end, correlation_rows(scope, cells, end=end)))
                 if cells.classes != scope.classes:
                     continue
                 rows, details = trend_rows(scope, cells, table.shares, end=end, bootstrap=bootstrap)
-                parts += rows
+                parts += [(end, each) for each in rows]
                 trends += details
                 if not end:
                     notes += small_groups(scope, cells) + few_clusters(cells)
+    unknown = unknown_norms(decisions, tallies, level=options.level)
+    reasons = {
+        end: {one.norm: one.reason for one in unknown if one.irrelevant is bool(end)}
+        for end in ("", "_irrelevant")
+    }
+    left_open: dict[str, Any] = {"unknown": [one.plain() for one in unknown]} if unknown else {}
     return LensResult(
         lens=LENS,
-        rows=Rows.concatenate(parts),
+        rows=Rows.concatenate(withhold(rows, reasons[end]) for end, rows in parts),
         excluded=excluded,
         notes=tuple(notes),
-        details={"trends": trends},
-        tallies=tuple(tallies),
+        details={"trends": trends, **left_open},
+        tallies=tuple(tallies.values()),
     )
 
 

@@ -1,8 +1,10 @@
 """Norm bias: group shares against rank correlations, and the words that carry it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from evenhand.findings.limits import withheld_row
+from evenhand.findings.sentences.texts import say_unknown_norms, unknown_of
 from evenhand.lenses.measures import look_up
 from evenhand.lenses.rows import Row
 from evenhand.lenses.scope import HIDDEN_UNDER
@@ -171,11 +173,14 @@ def norms_section(view: View) -> dict[str, Any] | None:
         return None
     found = view.lens_findings(LENS)
     blocks: list[Block] = []
-    trends = [
+    every = [
         one
         for one in view.details(LENS).get("trends") or []
         if one.get("stratum") is None and one.get("group") == one.get("norm")
     ]
+    unknown = unknown_of(view.record.get("details"))
+    open_norms = {(one["norm"], one["irrelevant"]) for one in unknown}
+    trends = [one for one in every if not _is_open(one, open_norms)]
     plain = [one for one in trends if not one.get("irrelevant")]
     shown = _leading(plain)
     for one in shown[:1]:
@@ -184,13 +189,24 @@ def norms_section(view: View) -> dict[str, Any] | None:
     without = {one["group"]: one for one in trends if one.get("irrelevant")}
     more += [_trend(without[one["group"]]) for one in shown[:1] if one["group"] in without]
     blocks += _biases(view)
-    blocks += words_figure(view)
+    if (view.details(LENS).get("words_toward"), False) not in open_norms:
+        blocks += words_figure(view)
     if more:
         blocks.append(
             folded("The same for other groups, and by words that say nothing of the class", more)
         )
+    # No limit is held against what a norm that is not known shows, corrected or not.
+    left_open = [
+        _trend({**one, "corrected_leads": False}) for one in every if _is_open(one, open_norms)
+    ]
+    if left_open:
+        blocks.append(folded("What was measured with norms that are not known", left_open))
     top = view.lens_findings(LENS, *BIAS) or found
     heading = top[0]["heading"] if top else "The data prove no norm bias"
+    if unknown and any(one["rows"] or one.get("numbers") for one in found):
+        said = [say_unknown_norms([one], view.words).line for one in unknown]
+        items = [{"verdict": "cannot tell", "text": text} for text in said]
+        blocks.insert(0, {"kind": "list", "title": None, "items": items})
     return section(
         "norms",
         kicker="Norm bias",
@@ -200,6 +216,11 @@ def norms_section(view: View) -> dict[str, Any] | None:
         "common.",
         blocks=with_findings(found, blocks, heading=heading),
     )
+
+
+def _is_open(one: Mapping[str, Any], unknown: Collection[tuple[str, bool]]) -> bool:
+    """Whether a trend is of a norm that is not known."""
+    return (one["norm"], bool(one.get("irrelevant"))) in unknown
 
 
 def _leading(trends: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -349,7 +370,7 @@ def _judged(view: View, row: Row) -> Row:
 
 def _biases(view: View) -> list[Block]:
     rows: list[Row] = [_judged(view, row) for name in BIAS for row in view.whole(LENS, name)]
-    defined = [row for row in rows if row["value"] is not None]
+    defined = [row for row in rows if row["value"] is not None and not withheld_row(row)]
     if not defined:
         return []
     title = "ρ of each group, with all words and with words that say nothing of the class"
