@@ -13,7 +13,7 @@ import evenhand as eh
 from evenhand.cli.demo import moderation_story
 from evenhand.decisions.table import Decisions
 from evenhand.findings import recut
-from evenhand.findings.record import read_record
+from evenhand.findings.record import read_record, record_text
 from evenhand.findings.run import Audit, audit
 from evenhand.report.terminal import as_text
 from evenhand.simulate.moderation import Group, moderation
@@ -207,7 +207,7 @@ def test_a_record_says_the_same_and_an_older_one_names_no_cut(
             older = f"A cut of 0.66 (0.58 to 0.70) would meet the agreement. {LAW}"
             finding["sentence"] = finding["sentence"].replace(finding["next"], older)
             finding["next"] = older
-    (tmp_path / "older.json").write_text(json.dumps(record))
+    (tmp_path / "older.json").write_text(record_text(record))
     said = f"Nonbinary people's cut is 0.35 today, everybody else's 0.60. {LAW}"
     (lead, *_) = read_record(tmp_path / "older.json")["findings"]
     assert lead["next"] == said
