@@ -1533,6 +1533,32 @@ def test_what_to_do_counts_the_labels_at_stake(name: str) -> None:
     assert next_step(finding, lead, POSTS, LABELS) == said
 
 
+@pytest.mark.parametrize(
+    ("name", "meaning", "counted"),
+    [
+        ("weight", "burden", True),
+        ("weight", "benefit", False),
+        ("weight, too small", "burden", False),
+        ("weight, too small", "benefit", True),
+        ("skill", "burden", False),
+    ],
+)
+def test_no_number_of_labels_to_turn_against_people(name: str, meaning: str, counted: bool) -> None:
+    finding = {"verdict": OUT, "layer": "implementation", "lens": "labelers"}
+    lead, said = TURNED[name]
+    step = next_step(finding, lead, replace(POSTS, meaning={"1": meaning}), LABELS)
+    if counted:
+        assert step == said
+        return
+    then = "give labelers more to go by, or train them on such cases."
+    if name != "skill":
+        then = "say in the guideline and in training how much evidence is enough."
+    assert step.endswith(
+        f"Go through labels on posts by nonbinary people with the labelers, and {then}"
+    )
+    assert "otherwise" not in step
+
+
 def test_few_labels_of_a_truth_are_not_counted_on() -> None:
     finding = {"verdict": OUT, "layer": "implementation", "lens": "labelers"}
     lead, few = TURNED["weight"][0], {**LABELLED, "hits": 30.0, "misses": 10.0}

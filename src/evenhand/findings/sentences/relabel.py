@@ -32,6 +32,8 @@ _TURNED = {
     "criterion": (labels_by_bar, "if as much evidence were asked for as was agreed"),
     "separation": (labels_by_skill, "if true cases were told from others as well as agreed"),
 }
+# To take a benefit away, or to add a burden, is no number to ask for: not all of it would be right.
+_HARMS = {True: "benefit", False: "burden"}
 
 
 def labelers_step(lead: Row, words: Words, details: Mapping[str, Any]) -> str:
@@ -46,14 +48,15 @@ def labelers_step(lead: Row, words: Words, details: Mapping[str, Any]) -> str:
     counts, labels = held
     many, low, high = turn(labels, _excess(lead))
     yes = many > 0
-    then, of = _GUIDELINE, counts["misses"] + counts["correct_rejections"]
-    if yes:
-        of = counts["hits"] + counts["false_alarms"]
-    if about == "separation":
-        if yes:
-            return " ".join(filter(None, (coming_back(lead), f"{through} {_TRAINING}")))
-        then, of = _TRAINING, counts["misses"]
-        whose = f"{whose} {words.true_of(lead['class'])}"
+    skill = about == "separation"
+    then = _TRAINING if skill else _GUIDELINE
+    harmful = words.meaning.get(str(lead["class"])) == _HARMS[yes]
+    if harmful or (skill and yes):
+        return " ".join(filter(None, (coming_back(lead), f"{through} {then}")))
+    sides = ("hits", "false_alarms") if yes else ("misses", "correct_rejections")
+    of = sum(counts[side] for side in sides)
+    if skill:
+        of, whose = counts["misses"], f"{whose} {words.true_of(lead['class'])}"
     # No fewer than none and no more than there are.
     near, far = (min(max(end if yes else -end, 0.0), of) for end in (low, high))
     least, most = sorted((near, far))
