@@ -95,6 +95,7 @@ def test_renamed_words_lead_and_nothing_is_called_kept(
     of = 400 * 5 if come == ["no", "yes"] else sum(data.filter(pl.col("g") == "M")["g"].is_in(come))
     assert sum(c["rows"] for c in changes if c["kind"] == "unknown") == of
     assert document["tag"] == "The words changed"
+    assert document["summary"].endswith("no alarm open, and the words changed")
     pattern = words.replace("(", r"\(").replace(")", r"\)")
     sentence = rf"Since week {SINCE} {pattern}, which no earlier week held\. {MEND}"
     assert re.fullmatch(sentence, document["headline"])

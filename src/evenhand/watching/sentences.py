@@ -337,7 +337,7 @@ def tag(look: Look) -> str:
 
 
 def summary(look: Look) -> str:
-    """How many periods, until when, and how many alarms are open."""
+    """How many periods, until when, how many alarms are open, and that words changed."""
     if not look.periods:
         return "no periods yet"
     every, last = look.periods[0].period.every, look.periods[-1].period
@@ -349,6 +349,8 @@ def summary(look: Look) -> str:
     )
     if look.still_outside:
         alarms += f", {count_words(len(look.still_outside))} answered and still outside"
+    if look.vocabulary.changes:
+        alarms += ", and the words changed"
     end = last.end
     return opening(
         f"{plural(len(look.periods), every)} to {end.day} {end:%B} {end.year} · {alarms}"
