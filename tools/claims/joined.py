@@ -193,6 +193,43 @@ def shared_clusters(generator: Generator, repetitions: int, *, measure: str) -> 
     return out
 
 
+def shared_items(
+    generator: Generator,
+    repetitions: int,
+    *,
+    measure: str,
+    items: int,
+    labelers: int,
+    labels: int,
+    item_sd: float,
+    labeler_sd: float,
+) -> Floats:
+    """A rate or a gap of labels on shared items, every table a stratum of one audit.
+
+    Half the items are of either group; effects are normal on the probit scale, around one half.
+    """
+    everybody = (repetitions, items, labelers)
+    who = np.argsort(generator.random(everybody), axis=2)[:, :, :labels]
+    own = np.broadcast_to(generator.normal(0, labeler_sd, (repetitions, 1, labelers)), everybody)
+    bar = np.take_along_axis(own, who, 2) + generator.normal(0, item_sd, (repetitions, items, 1))
+    table, item, _ = np.indices(who.shape)
+    found = audit(
+        {
+            "t": np.char.add("t", table.ravel().astype(str)),
+            "i": (table * items + item).ravel(),
+            "l": (table * labelers + who).ravel(),
+            "d": (bar + generator.normal(size=who.shape) > 0).astype(int).ravel(),
+            "g": np.where(item % 2, "b", "a").ravel(),
+        },
+        decision="d", group="g", stratum="t", labeler="l", item="i", reference={"g": "a"},
+    )  # fmt: skip
+    rows = found.rows.where(measure=measure, class_="1", group="b")
+    low, high, where = (np.array(rows[name]) for name in ("low", "high", "stratum"))
+    inside = np.array([name is not None and str(name).startswith("t") for name in where])
+    truth = 0.0 if measure.endswith("_gap") else 0.5
+    return ((low <= truth) & (truth <= high))[inside].astype(float)
+
+
 def at_the_limit(generator: Generator, repetitions: int, *, measure: str) -> Floats:
     """A summary over classes or groups that lies exactly at its limit is called outside."""
     sizes = {"a": 600, "b": 400, "c": 200}
@@ -323,6 +360,36 @@ CLAIMS = (
         thresholds_over_strata,
         (0.93, 1.0),
         "coverage",
+    ),
+    *(
+        audit_claim(
+            name,
+            f"{labels} labels an item: {items} × {labelers}, SDs {item_sd:g} and {labeler_sd:g}",
+            partial(
+                shared_items,
+                measure=measure,
+                items=items,
+                labelers=labelers,
+                labels=labels,
+                item_sd=item_sd,
+                labeler_sd=labeler_sd,
+            ),
+            (0.93, 1.0),
+            "coverage",
+            share=0.5,
+        )
+        for items, labelers, labels, item_sd, labeler_sd in (
+            (60, 40, 12, 0.8, 0.4),
+            (200, 200, 20, 0.4, 0.8),
+            (200, 20, 20, 0.3, 1.2),
+            (200, 30, 6, 1.5, 1.5),
+            (10, 40, 20, 0.8, 0.4),
+            (200, 20, 20, 0.0, 0.0),
+        )
+        for name, measure in (
+            ("rate of labels on shared items", "selection_rate"),
+            ("gap of labels on shared items", "selection_rate_gap"),
+        )
     ),
     *(
         audit_claim(
