@@ -75,7 +75,9 @@ def test_the_commands_exit_1_and_every_form_says_who_answered(
         answer = ("--acknowledge", alarm, "--by", "policy", "--why", "meant so")
         code, told, _ = run("alarms", "s", *answer)
         assert code == 1
-    assert told.startswith("No alarm is open in s. 2 alarms that were answered are still outside.")
+    assert told.startswith(
+        "No alarm is open in s. Two alarms that were answered are still outside."
+    )
     assert "and answered by policy (“meant so”), still outside: Since week 12, group f" in told
     code, told, _ = run("watch", "s", "--json", "w.json", "--out", "w.html", "--junit", "w.xml",
                         "--markdown", "w.md")  # fmt: skip

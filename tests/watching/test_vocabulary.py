@@ -24,6 +24,7 @@ MEND = (
     "What was agreed cannot be judged from there on until the words fit: mend the table and give "
     "these weeks again with --replace, or begin a new store if the words changed for good."
 )
+WHOSE = "Implementation: engineers and label operations."
 # Of 16 weeks; the twelfth, 2026-W13, is the first whose words are others.
 AT, SINCE = 11, "2026-W13"
 
@@ -61,8 +62,8 @@ def one_by_one(store: Path, data: pl.DataFrame, *, engine: str = "polars", **rol
 
 def said(result: Any) -> dict[str, Any]:
     document = result.document
-    names = ("results", "series", "headline", "tag", "verdict", "exceeds", "word_changes", "notes",
-             "periods")  # fmt: skip
+    names = ("results", "series", "headline", "next", "tag", "verdict", "exceeds", "word_changes",
+             "notes", "periods")  # fmt: skip
     alarms = [{k: a[k] for k in ("detector", "raised", "onset")} for a in document["alarms"]]
     return {name: document[name] for name in names} | {"alarms": alarms}
 
@@ -97,8 +98,9 @@ def test_renamed_words_lead_and_nothing_is_called_kept(
     assert document["tag"] == "The words changed"
     assert document["summary"].endswith("no alarm open, and the words changed")
     pattern = words.replace("(", r"\(").replace(")", r"\)")
-    sentence = rf"Since week {SINCE} {pattern}, which no earlier week held\. {MEND}"
+    sentence = rf"Since week {SINCE} {pattern}, which no earlier week held\."
     assert re.fullmatch(sentence, document["headline"])
+    assert document["next"] == MEND
     assert whole.verdict == "cannot tell"
     assert "that is kept" not in str(whole)
     assert f"From {SINCE} on it is not judged." in str(whole)
@@ -128,9 +130,9 @@ def test_the_command_exits_1_and_every_form_says_it(
     many = round(later.filter(pl.col("g") == "M").height / 5)
     sentence = (
         f"Since week {SINCE} nobody is called 'm' (g), and {many} rows a week are called 'M' (g), "
-        f"which no earlier week held. {MEND}"
+        "which no earlier week held."
     )
-    assert told.startswith(f"The words changed: {sentence}\n")
+    assert told.startswith(f"The words changed: {sentence}\n  {MEND} {WHOSE}\n")
     assert "that is kept" not in told
     document = json.loads((tmp_path / "w.json").read_text(encoding="utf-8"))
     until = data.filter(~from_week(data, AT) & (pl.col("g") == "m")).height
@@ -143,18 +145,22 @@ def test_the_command_exits_1_and_every_form_says_it(
     page = (tmp_path / "w.html").read_text(encoding="utf-8").replace("\u00a0", " ")
     escaped = sentence.replace("'", "&#39;")
     assert f"<h1>{escaped}</h1>" in page
+    plain = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
+    assert f"What to do. {MEND} {WHOSE}" in plain
     assert '<section class="card bad"><span class="tag bad"><span aria-hidden="true">✕</span>' in (
         page
     )
     assert "that is kept" not in page
     suite = ElementTree.fromstring((tmp_path / "w.xml").read_text(encoding="utf-8"))
     assert suite.get("failures") == "1"
-    assert [one.get("message") for one in suite.iter("failure")] == [sentence]
+    assert [one.get("message") for one in suite.iter("failure")] == [f"{sentence} {MEND}"]
     markdown = (tmp_path / "w.md").read_text(encoding="utf-8")
-    assert markdown.startswith(f"### Evenhand: The words changed\n\n**{sentence}**\n")
+    assert markdown.startswith(
+        f"### Evenhand: The words changed\n\n**{sentence}**\n\n{MEND} {WHOSE}\n\n"
+    )
     assert "✓" not in markdown
     code, told, _ = run("watch", "s", "--github")
-    assert (code, told) == (1, f"::error title=Evenhand%3A The words changed::{sentence}\n")
+    assert (code, told) == (1, f"::error title=Evenhand%3A The words changed::{sentence} {MEND}\n")
     # Given again in the words agreed on, all is judged.
     data.filter(from_week(data, AT)).write_csv(tmp_path / "mended.csv")
     code, told, _ = run("watch", "s", "mended.csv", "--replace")
@@ -203,12 +209,13 @@ def test_a_group_that_vanishes_or_comes_alone_is_enough(
     gone = data.filter(~from_week(data, 8) | (pl.col("g") != "x"))
     result = eh.watch(tmp_path / "a", gone, limits=LIMITS, **ROLES)
     assert result.is_outside
-    assert result.document["headline"] == f"Since week 2026-W10 nobody is called 'x' (g). {MEND}"
+    assert result.sentence.endswith(f"Since week 2026-W10 nobody is called 'x' (g). {MEND}")
     come = data.filter(from_week(data, 8) | (pl.col("g") != "x"))
     result = eh.watch(tmp_path / "b", come, limits=LIMITS, **ROLES)
     assert result.is_outside
-    assert result.document["headline"] == (
-        f"Since week 2026-W10 20 rows a week are called 'x' (g), which no earlier week held. {MEND}"
+    assert result.sentence == (
+        "The words changed: Since week 2026-W10 20 rows a week are called 'x' (g), which no "
+        f"earlier week held. {MEND}"
     )
     # One that merely gets rarer has rows: that is no other word.
     keep = ~from_week(data, 8) | (pl.col("g") != "x") | (pl.int_range(pl.len()) % 200 == 0)
@@ -224,7 +231,7 @@ def test_a_word_that_went_within_a_week_is_gone(tmp_path: Path, weeks: Weeks, qu
     rows = merged.filter((pl.col("g") == "m") & from_week(data, 8)).height
     assert 0 < rows < 60
     result = eh.watch(tmp_path / "s", merged, limits=LIMITS, **ROLES)
-    assert result.document["headline"] == f"Since week 2026-W11 nobody is called 'm' (g). {MEND}"
+    assert result.sentence.endswith(f"Since week 2026-W11 nobody is called 'm' (g). {MEND}")
 
 
 def test_a_typo_stops_nothing_and_is_named(tmp_path: Path, weeks: Weeks, quick: None) -> None:
@@ -268,7 +275,7 @@ def test_a_truth_that_is_not_known_yet_has_not_vanished(
     assert unknown.document["word_changes"] == []
     # What is mature and has one class alone is another matter.
     gone = eh.watch(tmp_path / "c", slow, truth="y", limits=limits, **ROLES)
-    assert gone.document["headline"] == f"Since week 2026-W12 no truth is '1'. {MEND}"
+    assert gone.sentence.endswith(f"Since week 2026-W12 no truth is '1'. {MEND}")
     assert gone.is_outside
 
 
@@ -340,8 +347,9 @@ def test_an_alarm_that_is_open_is_told_below_the_words(
     assert result.alarms != []
     assert result.document["tag"] == "The words changed"
     assert "\n· Alarm 1 (limit): Since week 2, group f gets decision '1'" in str(result)
-    page = watch_text(result.document, "page")
-    assert "What to do." not in page
+    # What is to be done is about the words, and not the alarm's step.
+    page = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", watch_text(result.document, "page")))
+    assert page.count("What to do.") == page.count(f"What to do. {result.document['next']}") == 1
     assert result.verdict == "outside"
 
 

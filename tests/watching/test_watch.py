@@ -487,7 +487,9 @@ def test_the_commands_say_the_same(tmp_path: Path, weeks: Weeks, quick: None, ru
         code, said, _ = run("alarms", "s", *answer)
     # The gap is what it was, whoever answered for it.
     assert code == 1
-    assert said.startswith("No alarm is open in s. 2 alarms that were answered are still outside.")
+    assert said.startswith(
+        "No alarm is open in s. Two alarms that were answered are still outside."
+    )
     assert "and answered by policy (“agreed”), still outside: Since week 12, group f gets" in said
     code, _, complaint = run("alarms", "nowhere")
     assert code == 2

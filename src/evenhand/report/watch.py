@@ -128,6 +128,8 @@ def as_watch_text(document: Document) -> str:
     lines = [f"{document['tag']}: {document['headline']}"]
     first = _leading(document)
     alarms = [alarm for alarm in _open(document) if alarm is not first]
+    if document["next"]:
+        lines.append(f"  {document['next']} {owner_words(document['charter'])}")
     if first is not None:
         lines += [
             f"  {first['detail']}",
@@ -161,6 +163,8 @@ def _judged(document: Document) -> str:
 def as_watch_markdown(document: Document) -> str:
     """The headline, the alarms and every comparison as Markdown."""
     lines = [f"### Evenhand: {_plain(document['tag'])}", "", f"**{_plain(document['headline'])}**"]
+    if document["next"]:
+        lines += ["", _plain(f"{document['next']} {owner_words(document['charter'])}"), ""]
     for alarm in _open(document):
         same = alarm["headline"] == document["headline"]
         said = alarm["detail"] if same else _whole(alarm)
@@ -186,7 +190,7 @@ def as_watch_junit(document: Document) -> str:
     words = words_of(document)
     suite = ElementTree.Element("testsuite", {"name": "evenhand"})
     if document["word_changes"]:
-        told = _clean(document["headline"])
+        told = _clean(_words_changed(document))
         case = ElementTree.SubElement(suite, "testcase", {"classname": "watch", "name": "words"})
         ElementTree.SubElement(case, "failure", {"message": told}).text = told
     for row in document["results"]:
@@ -226,7 +230,7 @@ def as_watch_annotations(document: Document) -> str:
     """Workflow commands: every alarm that is open or still outside is an error."""
     lines = [f"::notice title=Evenhand::{_message(document['headline'])}"]
     if document["word_changes"]:
-        tag, said = (_message(document[name]) for name in ("tag", "headline"))
+        tag, said = _message(document["tag"]), _message(_words_changed(document))
         lines = [f"::error title=Evenhand%3A {tag}::{said}"]
     for alarm in _open(document)[:10]:
         said = _message(_whole(alarm))
@@ -237,6 +241,11 @@ def as_watch_annotations(document: Document) -> str:
 def _whole(alarm: Mapping[str, Any]) -> str:
     """An alarm with its numbers, and who answered it where it is still outside."""
     return " ".join(filter(None, (alarm["headline"], alarm["detail"], alarm["answer"])))
+
+
+def _words_changed(document: Document) -> str:
+    """Which words changed, and what is to be done."""
+    return f"{document['headline']} {document['next']}"
 
 
 def _message(text: str) -> str:
@@ -257,13 +266,15 @@ def as_watch_fragment(document: Document) -> str:
     """The headline and its chart for a notebook."""
     lead = _lead(document)
     chart = _chart(lead, document, WIDE) if lead else ""
-    return f"<p><strong>{escape(document['headline'])}</strong></p>{chart}"
+    step = f"<p>{escape(document['next'])}</p>" if document["next"] else ""
+    return f"<p><strong>{escape(document['headline'])}</strong></p>{step}{chart}"
 
 
 def _page(document: Document) -> dict[str, Any]:
     first, lead = _leading(document), _lead(document)
     alarmed = bool(_open(document) or document["word_changes"])
-    step = (first["next"] or "").partition("evenhand alarms") if first else ("", "", "")
+    then = document["next"] or (first["next"] if first else None) or ""
+    step = then.partition("evenhand alarms")
     css, mark = MARKS["outside"] if alarmed else MARKS[document["verdict"]]
     others = [one for one in document["series"] if one is not lead]
     words = words_of(document)
@@ -276,7 +287,7 @@ def _page(document: Document) -> dict[str, Any]:
         "tag_class": css, "mark": mark, "tag": document["tag"], "headline": document["headline"],
         "below": below,
         "next": step[0], "command": "".join(step[1:]),
-        "whose": owner_words(document["charter"]) if first else "",
+        "whose": owner_words(document["charter"]) if then else "",
         "chart": _chart(lead, document, WIDE) if lead else "",
         "phone": _chart(lead, document, PHONE) if lead else "",
         "every": document["data"].get("every") or "period",

@@ -14,7 +14,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from evenhand.errors import UsageError
 from evenhand.models.endpoint import bounded
-from evenhand.speech import agree, listed, plural, printable, without_secrets
+from evenhand.speech import agree, count_words, listed, opening, plural, printable, without_secrets
 from evenhand.watching.look import ANSWERED, OPEN, STILL_OUTSIDE
 from evenhand.watching.periods import Period
 from evenhand.watching.run import check_store, spoken_alarms
@@ -66,7 +66,8 @@ class Alarms:
         outside = len(self.still_outside)
         if outside:
             was, be = agree(outside, "was", "were"), agree(outside, "is", "are")
-            lines[0] += f" {plural(outside, 'alarm')} that {was} answered {be} still outside."
+            many = f"{opening(count_words(outside))} {agree(outside, 'alarm', 'alarms')}"
+            lines[0] += f" {many} that {was} answered {be} still outside."
         order = [OPEN, STILL_OUTSIDE, ANSWERED]
         pairs = zip(self.held, self.said)
         for alarm, said in sorted(pairs, key=lambda pair: order.index(pair[1]["state"])):

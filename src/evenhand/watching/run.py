@@ -51,6 +51,7 @@ from evenhand.watching.sentences import (
     summary,
     tag,
     what_to_do,
+    words_step,
 )
 from evenhand.watching.store import (
     FILE,
@@ -97,8 +98,9 @@ class Watch:
 
     @property
     def sentence(self) -> str:
-        """What leads, in one sentence."""
-        return f"{self.document['tag']}: {self.document['headline']}"
+        """What leads, and what is to be done where words changed."""
+        parts = (f"{self.document['tag']}: {self.document['headline']}", self.document["next"])
+        return " ".join(filter(None, parts))
 
     def record(self) -> dict[str, Any]:
         """The whole look as one plain document."""
@@ -538,6 +540,7 @@ def _document(
         "notes": notes,
         "tag": tag(look),
         "headline": headline(look, results, words),
+        "next": words_step(look),
         "summary": summary(look),
         "verdict": look.verdict,
         "exceeds": look.exceeds,

@@ -52,7 +52,7 @@ def headline(look: Look, rows: Sequence[Row], words: Words) -> str:
 
 
 def words_changed(look: Look) -> str:
-    """Which words went and which came, since when, and what is to be done."""
+    """Which words went and which came, and since when."""
     every = look.periods[0].period.every
     changes = look.vocabulary.changes
     parts = []
@@ -60,13 +60,21 @@ def words_changed(look: Look) -> str:
         mine = [change for change in changes if change.since == since]
         clauses = [_clause(part, every) for part in _alike(mine)]
         parts.append(f"since {every} {look.periods[since].period.name} {', and '.join(clauses)}")
+    return f"{opening('; '.join(parts))}."
+
+
+def words_step(look: Look) -> str | None:
+    """What is no longer judged since words changed, and what is to be done; None where none did."""
+    if not look.vocabulary.changes:
+        return None
+    every = look.periods[0].period.every
     names = [each.name for each in look.roles.attributes]
     stopped = [n for n in names if look.vocabulary.stop(attribute_of(look.roles, n)) is not None]
     by = f" by {listed(stopped)}" if stopped and look.stop is None else ""
     return (
-        f"{opening('; '.join(parts))}. What was agreed{by} cannot be judged from there on until "
-        f"the words fit: mend the table and give these {every}s again with --replace, or begin a "
-        "new store if the words changed for good."
+        f"What was agreed{by} cannot be judged from there on until the words fit: mend the table "
+        f"and give these {every}s again with --replace, or begin a new store if the words changed "
+        "for good."
     )
 
 
