@@ -11,18 +11,17 @@ import polars as pl
 import pytest
 
 import evenhand as eh
-from evenhand.cli.main import main
 from evenhand.decisions.tallies.sets import Tallies
 from evenhand.errors import EvenhandError, UsageError
 from evenhand.findings import tallying
-from evenhand.watching import run
+from evenhand.watching import run as watching_run
 from evenhand.watching.numbers import Settings
 
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines from few series, so that a look takes a second."""
-    monkeypatch.setattr(run, "Settings", partial(Settings, series=1_000))
+    monkeypatch.setattr(watching_run, "Settings", partial(Settings, series=1_000))
 
 
 ENGINES = ["polars", "duckdb", pytest.param("spark", marks=pytest.mark.heavy)]
@@ -63,13 +62,6 @@ def refused(data: Any, **roles: Any) -> str:
         eh.audit(data, group="sex", **roles)
     assert caught.value.exit_code == 2
     return str(caught.value)
-
-
-def command(capsys: pytest.CaptureFixture[str], *typed: Any) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as ended:
-        main([str(part) for part in typed])
-    said = capsys.readouterr()
-    return int(ended.value.code or 0), said.out, said.err
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
@@ -115,18 +107,16 @@ def test_codes_are_classes_where_somebody_says_so(
     assert len(set(audit.rows["class"]) - {None}) >= 28
 
 
-def test_the_command_refuses_amounts_and_takes_codes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_refuses_amounts_and_takes_codes(tmp_path: Path, run: Any) -> None:
     file, record = tmp_path / "t.parquet", tmp_path / "a.json"
     TABLE.write_parquet(file)
-    code, out, err = command(capsys, "audit", file, "--decision", "pay", "--group", "sex")
+    code, out, err = run("audit", file, "--decision", "pay", "--group", "sex")
     many = TABLE["pay"].n_unique()
     assert (code, out, err) == (2, "", f"evenhand: {sentence('pay', many)}\n")
     typed = ["audit", file, "--truth", "job", "--decision", "said", "--group", "sex"]
-    code, _, err = command(capsys, *typed)
+    code, _, err = run(*typed)
     assert (code, err) == (2, f"evenhand: {sentence('job', 28)}\n")
-    assert command(capsys, *typed, "--classes", "--json", record)[0] == 0
+    assert run(*typed, "--classes", "--json", record)[0] == 0
     assert json.loads(record.read_text())["data"]["roles"]["classes"] is True
 
 
@@ -191,23 +181,23 @@ def test_classes_is_yes_or_no() -> None:
 
 
 def test_tally_sets_are_refused_alike_and_can_be_said_to_hold_classes(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, run: Any
 ) -> None:
     file, out = tmp_path / "t.parquet", tmp_path / "t.tallies"
     TABLE.write_parquet(file)
     typed = ["tally", file, "--truth", "job", "--decision", "said", "--group", "sex", "--out", out]
-    code, _, err = command(capsys, *typed)
+    code, _, err = run(*typed)
     assert (code, err, out.exists()) == (2, f"evenhand: {sentence('job', 28)}\n", False)
-    assert command(capsys, *typed, "--classes")[0] == 0
+    assert run(*typed, "--classes")[0] == 0
     said = Tallies.load(out)
     assert said.roles.classes
-    assert command(capsys, "audit", out)[0] == 0
+    assert run("audit", out)[0] == 0
     # A set of before says nothing of codes.
     unsaid = said.with_roles(classes=False)
     unsaid.save(out)
-    code, _, err = command(capsys, "audit", out)
+    code, _, err = run("audit", out)
     assert (code, err) == (2, f"evenhand: {sentence('job', 28)}\n")
-    assert command(capsys, "audit", out, "--classes")[0] == 0
+    assert run("audit", out, "--classes")[0] == 0
     assert eh.audit(out, classes=True).record()["results"] == eh.audit(said).record()["results"]
     for merged in (said + unsaid, unsaid + said):
         assert merged.roles.classes

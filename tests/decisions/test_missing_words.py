@@ -11,7 +11,6 @@ import polars as pl
 import pytest
 
 import evenhand as eh
-from evenhand.cli.main import main
 from evenhand.decisions.missing_words import UNKNOWN_WORDS
 from evenhand.decisions.tallies.sets import Tallies
 from evenhand.errors import DataError, EvenhandError, UsageError
@@ -55,13 +54,6 @@ def refused(data: Any, error: type[EvenhandError] = DataError, **roles: Any) -> 
 
 def results(audit: eh.Audit) -> tuple[Any, ...]:
     return audit.record()["results"], audit.data["excluded"], audit.data["fingerprint"]
-
-
-def command(capsys: pytest.CaptureFixture[str], *typed: Any) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as ended:
-        main([str(part) for part in typed])
-    said = capsys.readouterr()
-    return int(ended.value.code or 0), said.out, said.err
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet"])
@@ -111,15 +103,13 @@ def test_every_word_is_refused_beside_two_words(tmp_path: Path, word: str, engin
     ]
 
 
-def test_the_command_refuses_a_word_and_leaves_it_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_refuses_a_word_and_leaves_it_out(tmp_path: Path, run: Any) -> None:
     TABLE.write_csv(tmp_path / "t.csv")
-    code, out, err = command(capsys, "audit", tmp_path / "t.csv", *FLAGS)
+    code, out, err = run("audit", tmp_path / "t.csv", *FLAGS)
     assert (code, out, err) == (4, "", f"evenhand: {SENTENCE}\n")
     record = tmp_path / "a.json"
     typed = ["audit", tmp_path / "t.csv", *FLAGS, "--missing-words", "NA", "--json", record]
-    code, out, _ = command(capsys, *typed)
+    code, out, _ = run(*typed)
     assert code == 0
     assert "NA" not in out
     document = json.loads(record.read_text())
@@ -127,13 +117,11 @@ def test_the_command_refuses_a_word_and_leaves_it_out(
     assert document["data"]["excluded"] == [{"reason": "no decision", "rows": LOST}]
 
 
-def test_several_words_are_named_with_commas_or_one_by_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_several_words_are_named_with_commas_or_one_by_one(tmp_path: Path, run: Any) -> None:
     table = pl.DataFrame({"g": ["f", "m"] * 6, "d": ["0", "1", "NA", "na", "?", "1"] * 2})
     table.write_csv(tmp_path / "t.csv")
     flags = [tmp_path / "t.csv", "--decision", "d", "--group", "g"]
-    code, _, err = command(capsys, "audit", *flags)
+    code, _, err = run("audit", *flags)
     assert (code, err) == (
         4,
         "evenhand: 'd' holds 2 times '?', 2 times 'NA' and 2 times 'na' beside '0' and '1'. If "
@@ -141,8 +129,8 @@ def test_several_words_are_named_with_commas_or_one_by_one(
         "if they are classes, give them other names in the table.\n",
     )
     for named in (["--missing-words", "?,NA"], ["--missing-words", "?", "--missing-words", "na"]):
-        assert command(capsys, "audit", *flags, *named)[0] == 0
-    code, _, err = command(capsys, "audit", *flags, "--missing-words", "NA")
+        assert run("audit", *flags, *named)[0] == 0
+    code, _, err = run("audit", *flags, "--missing-words", "NA")
     assert (code, err.partition(".")[0]) == (
         4,
         "evenhand: 'd' holds 2 times '?' beside '0' and '1'",
@@ -284,15 +272,13 @@ def test_the_form_of_local_law_144_is_not_filled_in_with_a_word() -> None:
         eh.audit(table, decision="d", group=["sex", "race"], forms=["ll144"])
 
 
-def test_tallies_refuse_the_word_and_so_do_sets_of_before(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_tallies_refuse_the_word_and_so_do_sets_of_before(tmp_path: Path, run: Any) -> None:
     TABLE.write_csv(tmp_path / "t.csv")
     out = tmp_path / "t.tallies"
-    code, _, err = command(capsys, "tally", tmp_path / "t.csv", *FLAGS, "--out", out)
+    code, _, err = run("tally", tmp_path / "t.csv", *FLAGS, "--out", out)
     assert (code, err, out.exists()) == (4, f"evenhand: {SENTENCE}\n", False)
     typed = ["tally", tmp_path / "t.csv", *FLAGS, "--missing-words", "NA", "--out", out]
-    assert command(capsys, *typed)[0] == 0
+    assert run(*typed)[0] == 0
     assert Tallies.load(out).roles.missing_words == ("NA",)
     assert results(eh.audit(out)) == results(eh.audit(EMPTY, **ROLES))
     with pytest.raises(UsageError, match=r"^missing_words=\['n'\] would change what was counted\."):
@@ -302,13 +288,11 @@ def test_tallies_refuse_the_word_and_so_do_sets_of_before(
     named = {"0": "0", "1": "1", "other": "NA"}
     tables = {name: tally.rename("decision", named) for name, tally in before.tables.items()}
     Tallies(**{**{f: getattr(before, f) for f in before.__slots__}, "tables": tables}).save(out)
-    code, _, err = command(capsys, "audit", out)
+    code, _, err = run("audit", out)
     assert (code, err) == (4, f"evenhand: {SENTENCE}\n")
 
 
-def test_a_store_keeps_the_words(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_store_keeps_the_words(tmp_path: Path, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     days = [date(2026, 1, 5) + timedelta(days=7 * (i // 100)) for i in range(len(TABLE))]
     dated = TABLE.with_columns(day=pl.Series(days))
     first, last = (
@@ -319,10 +303,10 @@ def test_a_store_keeps_the_words(
     last.write_csv(tmp_path / "last.csv")
     store = tmp_path / "store"
     typed = ["watch", store, tmp_path / "first.csv", *FLAGS, "--time", "day", "--every", "week"]
-    code, _, err = command(capsys, *typed)
+    code, _, err = run(*typed)
     many = first["d"].str.contains("NA").sum()
     assert (code, err) == (4, f"evenhand: {SENTENCE.replace(str(LOST), str(many))}\n")
-    assert command(capsys, *typed, "--missing-words", "NA")[0] in (0, 1)
+    assert run(*typed, "--missing-words", "NA")[0] in (0, 1)
     # What is not given is as at the last run.
     watched = eh.watch(store, tmp_path / "last.csv")
     assert watched.document["data"]["roles"]["missing_words"] == ["NA"]
@@ -331,9 +315,7 @@ def test_a_store_keeps_the_words(
         eh.watch(store, tmp_path / "last.csv", missing_words=["NA", "?"])
 
 
-def test_verify_and_charters_know_the_words(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_verify_and_charters_know_the_words(tmp_path: Path, run: Any) -> None:
     TABLE.write_csv(tmp_path / "t.csv")
     (tmp_path / "c.toml").write_text(
         'schema = "evenhand.charter/1"\n[roles]\ntruth = "y"\ndecision = "d"\ngroup = ["g"]\n'
@@ -342,17 +324,15 @@ def test_verify_and_charters_know_the_words(
     audit = eh.audit(tmp_path / "t.csv", charter=tmp_path / "c.toml")
     assert audit.data["roles"]["missing_words"] == ["NA"]
     typed = ["verify", tmp_path / "t.csv", *FLAGS, "--missing-words", "NA"]
-    _, out, err = command(capsys, *typed)
+    _, out, err = run(*typed)
     assert "NA" not in out + err
 
 
-def test_compare_refuses_the_word_before_it_trains(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_compare_refuses_the_word_before_it_trains(tmp_path: Path, run: Any) -> None:
     table = TABLE.with_columns(pl.col("y").replace("1", "NA"), x=pl.int_range(pl.len()) % 9)
     table.write_csv(tmp_path / "t.csv")
     typed = ["compare", tmp_path / "t.csv", "--features", "x", "--truth", "d", "--group", "g"]
-    code, _, err = command(capsys, *typed, "--out", tmp_path / "ledger", "--seeds", 1)
+    code, _, err = run(*typed, "--out", tmp_path / "ledger", "--seeds", 1)
     assert (code, err.splitlines()[-1]) == (
         4,
         f"evenhand: 'd' holds {LOST} times 'NA' beside '0' and '1'. If it means that nothing is "

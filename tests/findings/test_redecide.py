@@ -503,3 +503,37 @@ def test_the_picture_has_the_band_of_a_ratio_and_both_groups_of_a_widest_gap() -
         assert (row["limit_low"], row["limit_high"]) == pytest.approx((0.48, 0.75))
     drawn = picture("selection_rate_gap_worst", 0.05)
     assert [item["text"] for item in drawn["legend"]] == ["Outside its limit", "Others"]
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        "true_positive_rate_gap",
+        "false_positive_rate_gap",
+        "true_positive_rate_ratio",
+        "accuracy_gap",
+    ],
+)
+def test_the_number_is_the_same_whichever_group_is_the_reference(measure: str) -> None:
+    limits = {measure: 0.99 if measure.endswith("ratio") else 0.03}
+    counted = 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        parts = []
+        for group, n in (("a", 800), ("b", 500)):
+            rates = (0.1 + 0.2 * rng.random(), 0.8 - 0.2 * rng.random())
+            parts += [
+                pl.DataFrame({"y": truth, "d": (rng.random(n) < rate).astype(int), "g": group})
+                for truth, rate in enumerate(rates)
+            ]
+        steps = set()
+        for reference in ("a", "b"):
+            audit = eh.audit(
+                pl.concat(parts),
+                truth="y", decision="d", group="g", reference=reference, limits=limits,
+            )  # fmt: skip
+            outside = [one.next for one in audit.findings if one.verdict == "outside"]
+            steps.add(re.search(r"about .* would have to", outside[0])[0] if outside else None)
+        assert len(steps) == 1
+        counted += steps != {None}
+    assert counted >= 3

@@ -27,7 +27,7 @@ from evenhand.findings.limits import (
     overall,
     single_labelers,
     small_row,
-    withheld,
+    unclaimed,
 )
 from evenhand.findings.order import Key, evidence, foremost, leading, opposed
 from evenhand.findings.sentences.costs import stated_costs, undefined_rows
@@ -98,7 +98,7 @@ def find(
     """
     families = list(gather(rows, positive))
     found = [one for family in families for one in _claims(family, rows, details)]
-    found += _withheld(families, found, rows)
+    found += _unreviewed(families, found, rows)
     ordered = sorted(_weights_first(_said_once(found)), key=lambda pair: pair[0])
     claims = [one for _, one in ordered]
     findings = [*claims, *_nothing_proven(families, claims), *_nothing_known(families, details)]
@@ -222,7 +222,7 @@ def _headlines(rows: Rows, positive: str | None, bound: set[str]) -> NDArray[np.
         if name in there and name not in bound and look_up(name).variant_of not in bound:
             headline |= is_judged_as(rows, name)
     headline &= ~_spoken_for(rows)
-    headline &= judged_rows(rows, positive) & ~single_labelers(rows) & ~withheld(rows)
+    headline &= judged_rows(rows, positive) & ~single_labelers(rows) & ~unclaimed(rows)
     # Nobody asked for each stratum: many of them would show a gap by chance alone.
     strata = rows["stratum"]
     headline &= (strata == None) | (strata == SUMMARY)  # noqa: E711
@@ -297,7 +297,7 @@ def _claims(
     yield evidence(verdict, lead or first, family.judged), finding
 
 
-def _withheld(
+def _unreviewed(
     families: Sequence[Family], found: Sequence[tuple[Key, Finding]], rows: Rows
 ) -> Iterator[tuple[Key, Finding]]:
     """For each lens and attribute one finding of what no limit asks and nobody may claim.
@@ -309,7 +309,7 @@ def _withheld(
         for _, one in found
         if one.settle is not None and one.settle.reason == UNREVIEWED
     }
-    withheld: dict[tuple[str, str | None], list[tuple[Key, Family, Row]]] = {}
+    unreviewed: dict[tuple[str, str | None], list[tuple[Key, Family, Row]]] = {}
     for family in families:
         if family.verdict == NOT_ASSESSED and (family.lens, family.attribute) not in told:
             open_rows = [row for row in family.rows if is_unreviewed(row)]
@@ -317,8 +317,10 @@ def _withheld(
             lead = leading([row for row in open_rows if row["stratum"] is None] or open_rows)
             if lead is not None:
                 key = evidence(NOT_ASSESSED, lead, family.rows)
-                withheld.setdefault((family.lens, family.attribute), []).append((key, family, lead))
-    for of_attribute in withheld.values():
+                unreviewed.setdefault((family.lens, family.attribute), []).append(
+                    (key, family, lead)
+                )
+    for of_attribute in unreviewed.values():
         key, family, lead = min(of_attribute, key=lambda one: one[0])
         finding = Finding(
             lens=family.lens,
@@ -383,18 +385,8 @@ def _nothing_proven(families: list[Family], claims: list[Finding]) -> Iterator[F
     for (lens, attribute), alike in quiet.items():
         if (lens, attribute) in claimed:
             continue
-        yield Finding(
-            lens=lens,
-            layer=LAYER,
-            verdict=NOT_ASSESSED,
-            sentence="",
-            measure="",
-            attribute=attribute,
-            rows=(),
-            claim=Claim(attribute=attribute, measure=None, direction=NONE),
-            numbers=tuple(place for family in alike for place in _with_interval(family)),
-            certainty=Certainty(kind=NONE_PROVEN, level=alike[0].rows[0]["level"]),
-        )
+        numbers = tuple(place for family in alike for place in _with_interval(family))
+        yield _of_nobody(lens, attribute, numbers, level=alike[0].rows[0]["level"])
 
 
 def _nothing_known(families: list[Family], details: Mapping[str, Any] | None) -> Iterator[Finding]:
@@ -403,8 +395,15 @@ def _nothing_known(families: list[Family], details: Mapping[str, Any] | None) ->
     if not unknown or any(family.lens == NORMS for family in families):
         return
     attribute = unknown[0]["attribute"]
-    yield Finding(
-        lens=NORMS,
+    yield _of_nobody(NORMS, attribute, (), level=None)
+
+
+def _of_nobody(
+    lens: str, attribute: str | None, numbers: tuple[int, ...], *, level: float | None
+) -> Finding:
+    """A finding that claims nothing of anybody."""
+    return Finding(
+        lens=lens,
         layer=LAYER,
         verdict=NOT_ASSESSED,
         sentence="",
@@ -412,7 +411,8 @@ def _nothing_known(families: list[Family], details: Mapping[str, Any] | None) ->
         attribute=attribute,
         rows=(),
         claim=Claim(attribute=attribute, measure=None, direction=NONE),
-        certainty=Certainty(kind=NONE_PROVEN, level=None),
+        numbers=numbers,
+        certainty=Certainty(kind=NONE_PROVEN, level=level),
     )
 
 

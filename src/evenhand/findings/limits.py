@@ -207,7 +207,7 @@ def shares_told(details: Mapping[str, Any], rows: Rows) -> dict[str, Any]:
     return found
 
 
-def withheld(rows: Rows) -> NDArray[np.bool_]:
+def unclaimed(rows: Rows) -> NDArray[np.bool_]:
     """Rows of which nothing is claimed, where nobody set a limit either.
 
     On norms these are the rows against which no limit can be held: their intervals are of
@@ -216,7 +216,7 @@ def withheld(rows: Rows) -> NDArray[np.bool_]:
     return np.asarray(rows["lens"] == NORMS, dtype=bool) & _unjudged(rows)
 
 
-def withheld_row(row: Mapping[str, Any]) -> bool:
+def is_unclaimed(row: Mapping[str, Any]) -> bool:
     """Whether nothing is claimed of one plain row."""
     return row["lens"] == NORMS and row.get("unjudged") is not None
 

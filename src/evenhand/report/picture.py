@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evenhand.findings.limits import withheld_row
+from evenhand.findings.limits import is_unclaimed
 from evenhand.findings.sentences.agreed import limit_words, two
 from evenhand.findings.sentences.rates import compared_rates
 from evenhand.findings.sentences.words import words
@@ -47,7 +47,7 @@ def picture(view: View, finding: Mapping[str, Any] | None, lead: Row | None) -> 
     Where no finding rests on a row, because nothing is proven, it shows every group's rate.
     """
     drawn = None
-    if finding is not None and lead is not None and not withheld_row(lead):
+    if finding is not None and lead is not None and not is_unclaimed(lead):
         drawn = _of_finding(view, finding, lead)
     if drawn is not None:
         return drawn

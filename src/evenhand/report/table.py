@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from evenhand.decisions.labels import REST, SUMMARY
-from evenhand.findings.limits import hide_row, withheld_row
+from evenhand.findings.limits import hide_row, is_unclaimed
 from evenhand.findings.sentences.rows import value_text
 from evenhand.findings.sentences.words import Words, group_names, interval, words
 from evenhand.lenses.measures import leading_measures, look_up
@@ -45,7 +45,7 @@ def chosen_rows(record: Mapping[str, Any], *, most: int = 20) -> tuple[list[Row]
             hide_row(row)
             for row in rows
             if row["stratum"] in (None, SUMMARY)
-            and not withheld_row(row)
+            and not is_unclaimed(row)
             and (row["reference"] != REST or _family(row) not in direct)
             and (positive is None or row["class"] in (positive, None))
         ]

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from evenhand.decisions.labels import REST
-from evenhand.findings.limits import HIDDEN, NORMS, hide_row, is_unreviewed, withheld_row
+from evenhand.findings.limits import HIDDEN, NORMS, hide_row, is_unclaimed, is_unreviewed
 from evenhand.findings.sentences.agreed import ends, gap_range, limit_words, two, unproven
 from evenhand.findings.sentences.finding import further, settle_sentence
 from evenhand.findings.sentences.rows import row_sentence
@@ -76,7 +76,7 @@ class _Unknown:
                 continue
             # What no limit asks leaves other comparisons of the same rate to be told.
             told.update(finding["rows"] if finding["verdict"] == "cannot tell" else ())
-            if self._withheld(finding):
+            if self._unclaimed(finding):
                 continue
             if finding.get("next"):
                 name, then = finding.get("short"), str(finding["next"])
@@ -96,9 +96,9 @@ class _Unknown:
         for one in unknown_of(self.record.get("details")) if not said else ():
             yield say_unknown_norms([one], self.words).line
 
-    def _withheld(self, finding: Plain) -> bool:
+    def _unclaimed(self, finding: Plain) -> bool:
         """Whether a finding is open because a norm is not known: that is said of the norm."""
-        return any(map(withheld_row, self.results.pick(list(finding.get("numbers") or ())[:1])))
+        return any(map(is_unclaimed, self.results.pick(list(finding.get("numbers") or ())[:1])))
 
     def _beside(self, finding: Plain) -> Iterator[str]:
         """The other open comparisons of a finding that only its widest one spoke for."""
@@ -106,7 +106,7 @@ class _Unknown:
         open_ = [
             self._shown(row)
             for row in rows
-            if row["verdict"] == "cannot tell" and row["labeler"] is None and not withheld_row(row)
+            if row["verdict"] == "cannot tell" and row["labeler"] is None and not is_unclaimed(row)
         ]
         if len(open_) > MOST_OPEN:
             yield self._many(open_, len(rows))
@@ -122,7 +122,7 @@ class _Unknown:
         said = set(map(self._family, self.results.pick(told)))
         families: dict[tuple[str, str | None, str], list[Row]] = {}
         for row in self.results.pick(places):
-            if withheld_row(row):
+            if is_unclaimed(row):
                 continue
             families.setdefault(self._family(row), []).append(self._shown(row))
         for (lens, attribute, measure), rows in families.items():

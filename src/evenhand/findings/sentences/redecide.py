@@ -115,7 +115,7 @@ def worse_off(lead: Row, words: Words, given: Sequence[Row] = ()) -> str | None:
     return None if side == _REFERENCE and lead["reference"] == OVERALL else side
 
 
-def withheld(lead: Row | None, words: Words, given: Sequence[Row] = ()) -> bool:
+def asks_for_none(lead: Row | None, words: Words, given: Sequence[Row] = ()) -> bool:
     """Whether a row speaks of decisions and yet none of them can be advised to be changed."""
     if lead is None or look_up(lead["measure"]).parts is not None or edge_of(lead) is None:
         return False

@@ -9,10 +9,10 @@ from evenhand.findings.sentences.agreed import ends, plain_value
 from evenhand.findings.sentences.beyond import amount, coming_back, edge_of
 from evenhand.findings.sentences.rates import pointed_at
 from evenhand.findings.sentences.recut import cut_step
-from evenhand.findings.sentences.redecide import decisions_step, withheld
+from evenhand.findings.sentences.redecide import asks_for_none, decisions_step
 from evenhand.findings.sentences.rescore import calibration_step, ranking_step
 from evenhand.findings.sentences.rows import closest_class
-from evenhand.findings.sentences.varying import spread_step, spread_withheld
+from evenhand.findings.sentences.varying import asks_for_no_spread, spread_step
 from evenhand.findings.sentences.words import Words
 from evenhand.lenses.measures import look_up, surely_apart
 from evenhand.lenses.rows import Row
@@ -93,7 +93,7 @@ def _about_rates(lead: Row | None, words: Words, given: Sequence[Row]) -> str:
         return read
     start = decisions_step(lead, words, given) or spread_step(lead, words, given)
     source = source_of(lead)
-    if withheld(lead, words, given) or spread_withheld(lead, words, given):
+    if asks_for_none(lead, words, given) or asks_for_no_spread(lead, words, given):
         # No number is advice here: what is left is to see where it comes from.
         return _after(start, _where_from(source, words))
     number = (

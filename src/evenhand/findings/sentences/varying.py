@@ -40,7 +40,7 @@ def spread_step(lead: Row | None, words: Words, given: Sequence[Row]) -> str:
         f"{opening(f'{place(furthest, words)}{whose}')} {lies} furthest from the other groups: "
         f"{shown[0]} against {shown[1]} on average."
     )
-    if spread_withheld(lead, words, given):
+    if asks_for_no_spread(lead, words, given):
         return first
     counted = decisions_of_furthest(lead, rates)
     hits_are_wrong = counts_wrong(share.rate, share.class_, words)
@@ -59,7 +59,7 @@ def _changes(share: Share) -> bool:
     return share.does in ("decided", "left", "right") and share.among != "decided"
 
 
-def spread_withheld(lead: Row | None, words: Words, given: Sequence[Row]) -> bool:
+def asks_for_no_spread(lead: Row | None, words: Words, given: Sequence[Row]) -> bool:
     """Whether fewer wrong decisions on the furthest group do not bring it nearer to the others."""
     record = look_up(lead["measure"] if lead is not None else "")
     if lead is None or record.counts != "groups" or record.parts is None:

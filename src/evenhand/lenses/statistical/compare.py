@@ -55,9 +55,9 @@ class Pairing:
         return own if self.telling is None else own | self.telling
 
     @property
-    def withheld(self) -> Column | None:
+    def no_interval(self) -> Column | None:
         """Why nothing is told of how sure gaps are; None where that is told of all of them."""
-        own, theirs = self.group.withheld, self.reference.withheld
+        own, theirs = self.group.no_interval, self.reference.no_interval
         if own is None or theirs is None:
             return own
         return choose(own != None, own, of_reference(theirs))  # noqa: E711

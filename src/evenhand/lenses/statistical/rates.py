@@ -75,7 +75,7 @@ class GroupRates:
     into a binomial interval formula, which differ from the rows' own where rows are weighted or
     come in clusters. `clusters` is what is known of each, or of all, where rows come in any; of
     the rest of a group, `shared` is its covariance with that group. Of fewer than `fewest`
-    clusters nothing is told but the rate, and `withheld` says why, by (stratum, group, class).
+    clusters nothing is told but the rate, and `no_interval` says why, by (stratum, group, class).
     """
 
     value: FloatArray
@@ -88,7 +88,7 @@ class GroupRates:
     clusters: "ClusterSums | ClusterProducts | None" = None
     shared: FloatArray | None = None
     fewest: int = 0
-    withheld: Column | None = None
+    no_interval: Column | None = None
 
     @property
     def on_scale(self) -> FloatArray:
@@ -108,7 +108,7 @@ class GroupRates:
 
     def reasons(self, one_cluster: str) -> Column:
         """Why rates have a value and no interval, or None."""
-        return choose(self.unsure, one_cluster if self.withheld is None else self.withheld)
+        return choose(self.unsure, one_cluster if self.no_interval is None else self.no_interval)
 
     def without(self, reasons: Column) -> "GroupRates":
         """The same rates with nothing told of how sure they are where there is a reason."""
@@ -119,7 +119,7 @@ class GroupRates:
             return np.where(gone, np.nan, hits), np.where(gone, np.nan, n)
 
         variance = np.where(gone, np.nan, self.variance)
-        return replace(self, variance=variance, effective=effective, withheld=reasons)
+        return replace(self, variance=variance, effective=effective, no_interval=reasons)
 
     def certainty(self, reference: int) -> FloatArray | float:
         """How much surer a gap to this group is than its two rates, by (stratum, group, class).
@@ -205,7 +205,7 @@ class GroupRates:
             kind=self.kind,
             scale=self.scale,
             fewest=self.fewest,
-            withheld=None if self.withheld is None else self.withheld[:, groups],
+            no_interval=None if self.no_interval is None else self.no_interval[:, groups],
         )
 
 

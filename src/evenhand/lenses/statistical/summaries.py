@@ -192,15 +192,15 @@ def _gap_covariance(
 
 def _without_few(covariance: FloatArray, pairing: Pairing) -> FloatArray:
     """Covariance over classes of a pairing's gaps, NaN where nothing is told of a class's gap."""
-    if pairing.withheld is not None:
-        gone, index = pairing.withheld != None, np.arange(covariance.shape[-1])  # noqa: E711
+    if pairing.no_interval is not None:
+        gone, index = pairing.no_interval != None, np.arange(covariance.shape[-1])  # noqa: E711
         covariance[..., index, index] = np.where(gone, np.nan, covariance[..., index, index])
     return covariance
 
 
 def _few(rates: GroupRates, reason: str, rests: str) -> str:
     """Why there is too little for a number: as it is, or as it is where items are too few."""
-    return reason if rates.withheld is None else f"{rests} on {FEWEST_ITEMS} items or more"
+    return reason if rates.no_interval is None else f"{rests} on {FEWEST_ITEMS} items or more"
 
 
 def spread_rows(scope: Scope, rate: str, rates: GroupRates, *, shared: FloatArray | None) -> Rows:
@@ -352,7 +352,7 @@ def impact_ratio_rows(scope: Scope, rates: GroupRates, *, certainty: FloatArray 
     A group of a few people is never the highest: against one of 18 every other looks bad.
     """
     value, cases = rates.value, rates.cases
-    known = cases if rates.withheld is None else np.where(rates.withheld == None, cases, 0.0)  # noqa: E711
+    known = cases if rates.no_interval is None else np.where(rates.no_interval == None, cases, 0.0)  # noqa: E711
     best, eligible = base_group(np.moveaxis(value, 1, -1), np.moveaxis(known, 1, -1))
     eligible = np.moveaxis(eligible, -1, 1)
     none = (best < 0)[:, None, :]
@@ -401,7 +401,7 @@ def impact_ratio_rows(scope: Scope, rates: GroupRates, *, certainty: FloatArray 
             "no cases in the group",
             choose(none, NO_BASE, choose(gone, "nobody was selected")),
         ),
-        no_interval=choose(~gone & ~own, rates.withheld),
+        no_interval=choose(~gone & ~own, rates.no_interval),
         **{"class": words(scope.classes)},
     )
 
@@ -495,12 +495,12 @@ def _over_strata(
 
     A group may have few items in every stratum and enough in all of them together.
     """
-    used, withheld = gap.n_used > 0, pairing.withheld
-    if withheld is None:
+    used, reasons = gap.n_used > 0, pairing.no_interval
+    if reasons is None:
         return used, np.zeros(used.shape, dtype=bool), NOT_WITHOUT
     both = (pairing.group.mass[1:] > 0) & (pairing.reference.mass[1:] > 0)
-    few = withheld[0] != None  # noqa: E711
-    return np.asarray(both.any(axis=0)), few, choose(few, withheld[0], NOT_WITHOUT)
+    few = reasons[0] != None  # noqa: E711
+    return np.asarray(both.any(axis=0)), few, choose(few, reasons[0], NOT_WITHOUT)
 
 
 def _summary_critical(scope: Scope, used: NDArray[np.bool_]) -> FloatArray:

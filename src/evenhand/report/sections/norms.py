@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from evenhand.findings.limits import withheld_row
+from evenhand.findings.limits import is_unclaimed
 from evenhand.findings.sentences.texts import say_unknown_norms, unknown_of
 from evenhand.lenses.measures import look_up
 from evenhand.lenses.rows import Row
@@ -370,7 +370,7 @@ def _judged(view: View, row: Row) -> Row:
 
 def _biases(view: View) -> list[Block]:
     rows: list[Row] = [_judged(view, row) for name in BIAS for row in view.whole(LENS, name)]
-    defined = [row for row in rows if row["value"] is not None and not withheld_row(row)]
+    defined = [row for row in rows if row["value"] is not None and not is_unclaimed(row)]
     if not defined:
         return []
     title = "ρ of each group, with all words and with words that say nothing of the class"
